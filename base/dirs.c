@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "base/dirs.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+static const char *
+home_dir(void)
+{
+	const char *home = getenv("HOME");
+	const struct passwd *pw;
+
+	if (home && home[0] == '/')
+		return home;
+	pw = getpwuid(getuid());
+	return pw && pw->pw_dir && pw->pw_dir[0] == '/' ? pw->pw_dir : "/";
+}
+
+static int
+xdg_dir(const char *variable, const char *below_home, char **ret_path)
+{
+	const char *base = getenv(variable);
+	int len;
+
+	if (base && base[0] == '/')
+		len = asprintf(ret_path, "%s/pale", base);
+	else
+		len = asprintf(ret_path, "%s/%s/pale", home_dir(), below_home);
+	return len < 0 ? -ENOMEM : 0;
+}
+
+int
+dirs_state(char **ret_path)
+{
+	return xdg_dir("XDG_STATE_HOME", ".local/state", ret_path);
+}
+
+int
+dirs_config(char **ret_path)
+{
+	return xdg_dir("XDG_CONFIG_HOME", ".config", ret_path);
+}
+
+int
+dirs_runtime(char **ret_path)
+{
+	const char *base = getenv("XDG_RUNTIME_DIR");
+	int len;
+
+	/* A directory that is not there (su, cron) is as good as none. */
+	if (base && base[0] == '/' && access(base, W_OK | X_OK) == 0)
+		len = asprintf(ret_path, "%s/pale", base);
+	else if (geteuid() == 0)
+		len = asprintf(ret_path, "/run/pale");
+	else
+		len = asprintf(ret_path, "/tmp/pale-%u", (unsigned)geteuid());
+	return len < 0 ? -ENOMEM : 0;
+}
+
+int
+dirs_make(const char *path, struct errmsg *why)
+{
+	_cleanup_(freep) char *copy = strdup(path);
+	struct stat st;
+
+	if (!copy)
+		return errmsg_set(why, -ENOMEM, "out of memory");
+	for (char *at = copy + 1; *at; at++) {
+		if (*at != '/')
+			continue;
+		*at = '\0';
+		if (mkdir(copy, 0700) < 0 && errno != EEXIST)
+			return errmsg_set(why, -errno, "cannot make '%s': %s",
+					  copy, strerror(errno));
+		*at = '/';
+	}
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return errmsg_set(why, -errno, "cannot make '%s': %s", path,
+				  strerror(errno));
+	if (lstat(path, &st) < 0)
+		return errmsg_set(why, -errno, "cannot look at '%s': %s", path,
+				  strerror(errno));
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+	    (st.st_mode & (S_IWGRP | S_IWOTH)))
+		return errmsg_set(why, -EPERM,
+				  "'%s' must be a directory that only its "
+				  "owner, this user, may write",
+				  path);
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BASE_FD_H
+#define BASE_FD_H
+
+/*
+ * Reading, writing and passing descriptors.  Every descriptor made here is
+ * close-on-exec.  Errors are negative errnos.  Thread: any.
+ */
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* At most this many descriptors travel in one message. */
+#define FD_PASS_MAX 16
+
+/* Writes all of it, across EINTR and short writes; not for O_NONBLOCK. */
+int fd_write_all(int fd, const void *data, size_t len);
+
+/* Reads until `len` bytes or end of file; returns the number read. */
+ssize_t fd_read_all(int fd, void *data, size_t len);
+
+/*
+ * Reads a whole file of at most `max` bytes into a fresh NUL-terminated
+ * buffer, from offset 0 where the file can seek.  Errors: -EFBIG, -ENOMEM, or
+ * what read(2) said.
+ */
+int fd_read_file(int fd, size_t max, char **ret_data, size_t *ret_len);
+
+/* The same by path, relative to `dirfd` (AT_FDCWD allowed). */
+int fd_read_path(int dirfd, const char *path, size_t max, char **ret_data,
+		 size_t *ret_len);
+
+/*
+ * Sends one message with `nfds` descriptors over a SOCK_SEQPACKET or
+ * SOCK_DGRAM socket.  The descriptors stay the caller's.
+ */
+int fd_send(int sock, const void *data, size_t len, const int *fds,
+	    size_t nfds);
+
+/*
+ * Receives one message.  Descriptors arrive close-on-exec in `fds` (room for
+ * FD_PASS_MAX) and are the caller's; *ret_nfds is their number.  Returns the
+ * length, 0 when the peer is gone.  -EMSGSIZE: the message was cut (its
+ * descriptors are closed).
+ */
+ssize_t fd_recv(int sock, void *data, size_t len, int *fds, size_t *ret_nfds);
+
+/* A sealed (unchangeable) memory file with these bytes, at offset 0. */
+int fd_memfile(const char *name, const void *data, size_t len, int *ret_fd);
+
+/* Closes every descriptor >= first, close_range(2). */
+int fd_close_from(int first);
+
+#endif
