@@ -101,12 +101,15 @@ $(B)/%.o: %.c
 # --wrap lets a test make an allocation of ours fail: see tests/unit/oom.h.
 WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
-# Unit tests reach every module but main(): the helper's and the warden's parts
-# are linked as well.
-TESTED := $(filter-out $(B)/mount-helper/main.o,$(HELPER_OBJS)) $(WARDEN_OBJS) \
-	  $(filter-out $(B)/cli/main.o,$(CLI_OBJS))
+# Unit tests reach every module but main(): the helper's, the warden's and the
+# commands' parts are in an archive, so that a test links what it calls.
+TESTED := $(filter-out %/main.o,$(HELPER_OBJS) $(WARDEN_OBJS) $(CLI_OBJS))
 
-$(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(B)/tests/unit/oom.o $(TESTED) $(B)/libcore.a
+$(B)/libtested.a: $(TESTED)
+	@echo "  AR      $@"
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(B)/tests/unit/oom.o $(B)/libtested.a $(B)/libcore.a
 	@echo "  LD      $@"
 	$(Q)$(CC) $(LDFLAGS) $(WRAP) -o $@ $^ $(PKG_LIBS) $(shell pkg-config --libs check)
 
