@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "tests/unit/suite.h"
 
 struct opts {
 	bool flag;
@@ -207,10 +207,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("cli");
 	TCase *tcase = tcase_create("options");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, options_and_operands_may_be_mixed);
 	tcase_add_test(tcase, a_double_dash_ends_the_options);
@@ -220,10 +217,5 @@ main(void)
 	tcase_add_test(tcase, durations_have_units);
 	tcase_add_test(tcase, sizes_are_binary);
 	tcase_add_test(tcase, policy_options_fill_the_request);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_NORMAL);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? 1 : 0;
+	return suite_run("cli", tcase);
 }
