@@ -17,22 +17,43 @@
 
 enum wire_type {
 	WIRE_NONE,
-	WIRE_FUSE,     /* + the /dev/fuse descriptor */
-	WIRE_LISTENER, /* + seccomp listener; pid: host pid of init */
-	WIRE_SERVING,  /* the FUSE threads run */
-	WIRE_READY,    /* init is locked down */
-	WIRE_GO,       /* run the command */
-	WIRE_STARTED,  /* pid: host pid of the command */
-	WIRE_STOPPED,  /* the command stopped; value: signal */
-	WIRE_CONTINUE, /* continue it */
-	WIRE_SIGNAL,   /* value: signal for the command */
-	WIRE_EXITED,   /* the command ended and the world is empty */
-	WIRE_FAILED,   /* value: errno; text: the sentence; step: which */
-	WIRE_ENDED,    /* keeper → warden: flush and go */
-	WIRE_DONE,     /* warden → keeper: all is in the store */
-	WIRE_CONNECT,  /* observer → usher, see mount-helper/usher.c */
-	WIRE_CONNECTED,
+	WIRE_FUSE,	/* + the /dev/fuse descriptor */
+	WIRE_LISTENER,	/* + seccomp listener; pid: host pid of init */
+	WIRE_SERVING,	/* the FUSE threads run */
+	WIRE_READY,	/* init is locked down */
+	WIRE_GO,	/* run the command */
+	WIRE_STARTED,	/* pid: host pid of the command */
+	WIRE_STOPPED,	/* the command stopped; value: signal */
+	WIRE_CONTINUE,	/* continue it */
+	WIRE_SIGNAL,	/* value: signal for the command */
+	WIRE_EXITED,	/* the command ended and the world is empty */
+	WIRE_FAILED,	/* value: errno; text: the sentence; step: which */
+	WIRE_ENDED,	/* keeper → warden: flush and go */
+	WIRE_DONE,	/* warden → keeper: all is in the store */
+	WIRE_CONNECT,	/* observer → usher; flags: enum wire_connect */
+	WIRE_CONNECTED, /* usher → observer; flags: WIRE_CONNECTED_* */
 };
+
+/*
+ * CONNECT: what the observer says to the usher.  An address is raw bytes in
+ * `text`, `status` is its length.
+ */
+enum wire_connect {
+	WIRE_CONNECT_CALL,   /* id, pid, value: socket of the inmate; address */
+	WIRE_CONNECT_LET_IN, /* text: a host socket that may be reached */
+	WIRE_CONNECT_BORN,   /* text: all sockets of its file system are ours */
+};
+
+#define WIRE_ADDRESS 128
+
+/*
+ * CONNECTED: id, value (0 or a negative errno for the inmate); with REFUSED
+ * the fence said no and text is the object's path ("" if the address tells).
+ * HELLO comes once, first: text holds dev and inode of the world's mount
+ * namespace, two host-order u64.
+ */
+#define WIRE_CONNECTED_REFUSED (1u << 0)
+#define WIRE_CONNECTED_HELLO   (1u << 1)
 
 #define WIRE_TEXT 768
 
