@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Figures of the fence, as ratios to the same work done natively and by peers.
+
+Everything is interleaved in one run and repeated; medians with min and max are
+printed.  Not a test: nothing here passes or fails.
+
+  fence.py [-n ROUNDS] [--base DIR] [start] [deny] [meta] [tree] [memory] [rules]
+"""
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PALE = os.environ.get("PALE", os.path.join(HERE, "../../build/pale"))
+TREE_FILES = int(os.environ.get("PALE_BENCH_FILES", "200000"))
+
+
+def say(name, values, unit):
+    values = sorted(values)
+    print("%-44s %9.3f %s  (min %.3f, max %.3f, n %d)" %
+          (name, statistics.median(values), unit, values[0], values[-1],
+           len(values)), flush=True)
+
+
+def timed(argv, **kw):
+    t = time.perf_counter()
+    subprocess.run(argv, check=False, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **kw)
+    return (time.perf_counter() - t) * 1e3
+
+
+def pale(w, *options, mode="workspace-write"):
+    return [PALE, "run", "-q", "-m", mode, "-w", w, *options, "--"]
+
+
+def bwrap(w):
+    if not shutil.which("bwrap"):
+        return None
+    return ["bwrap", "--die-with-parent", "--ro-bind", "/", "/", "--dev",
+            "/dev", "--proc", "/proc", "--bind", w, w, "--unshare-pid",
+            "--unshare-ipc", "--unshare-net", "--chdir", w, "--"]
+
+
+def interleave(rounds, arms, command, cwd):
+    """{arm: [ms]} with the arms taken in turn."""
+    result = {name: [] for name in arms}
+    for name in arms:
+        timed(arms[name] + command, cwd=cwd)
+    for _ in range(rounds):
+        for name in arms:
+            result[name].append(timed(arms[name] + command, cwd=cwd))
+    return result
+
+
+def bench_start(rounds, w):
+    arms = {"native": [], "bwrap": bwrap(w), "pale": pale(w),
+            "pale --net none": pale(w, "--net", "none"),
+            "pale read-only": pale(w, mode="read-only")}
+    arms = {k: v for k, v in arms.items() if v is not None}
+    r = interleave(max(rounds, 40), arms, ["true"], w)
+    base = statistics.median(r["native"])
+    for name in r:
+        say("start: true under " + name, r[name], "ms")
+    if "bwrap" in r:
+        cost = statistics.median(r["bwrap"]) - base
+        for name in r:
+            if name.startswith("pale"):
+                print("%-44s %9.3f x bwrap's cost" % (
+                    "start: " + name,
+                    (statistics.median(r[name]) - base) / cost))
+
+
+def bench_tree(rounds, w):
+    """A workspace of many files starts like an empty one."""
+    big = tempfile.mkdtemp(prefix="big.", dir=os.path.dirname(w))
+    for d in range(TREE_FILES // 1000):
+        os.mkdir("%s/%d" % (big, d))
+        for f in range(1000):
+            os.close(os.open("%s/%d/%d" % (big, d, f), os.O_CREAT))
+    r = interleave(rounds, {"empty": pale(w), "big": pale(big)}, ["true"], w)
+    say("start: empty workspace", r["empty"], "ms")
+    say("start: %d files" % TREE_FILES, r["big"], "ms")
+    # Memory of the warden once every name has been looked at.
+    p = subprocess.Popen(pale(big) + ["sh", "-c", "find . -size +1 | wc -l; "
+                                      "echo ready; sleep 30"], cwd=big,
+                         stdout=subprocess.PIPE, text=True)
+    while "ready" not in p.stdout.readline():
+        pass
+    for pid in os.listdir("/proc"):
+        try:
+            with open("/proc/%s/cmdline" % pid) as f:
+                argv = f.read().split("\0")
+            if len(argv) < 2 or argv[1] != "warden":
+                continue
+            if not below(int(pid), p.pid):
+                continue
+            with open("/proc/%s/status" % pid) as f:
+                rss = [l for l in f if l.startswith("VmRSS")][0].split()[1]
+            fds = len(os.listdir("/proc/%s/fd" % pid))
+            print("memory: warden with %d looked-up inodes: %.1f MiB RSS, "
+                  "%.0f bytes an inode, %d descriptors" % (
+                      TREE_FILES, int(rss) / 1024,
+                      int(rss) * 1024 / TREE_FILES, fds))
+        except (OSError, ValueError):
+            continue
+    p.kill()
+    p.wait()
+    shutil.rmtree(big)
+
+
+def below(pid, ancestor):
+    while pid > 1:
+        if pid == ancestor:
+            return True
+        with open("/proc/%d/stat" % pid) as f:
+            pid = int(f.read().rsplit(")", 1)[1].split()[1])
+    return False
+
+
+LOOP = """
+import os, sys, time
+kind, n, d = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+t = time.perf_counter()
+if kind == "same":
+    for i in range(n):
+        try: os.close(os.open(d + "/x", os.O_CREAT | os.O_WRONLY))
+        except OSError: pass
+elif kind == "different":
+    for i in range(n):
+        try: os.close(os.open(d + "/x%d" % i, os.O_CREAT | os.O_WRONLY))
+        except OSError: pass
+elif kind == "stat":
+    for i in range(n): os.stat(d + "/f%d" % (i % 100))
+elif kind == "open":
+    for i in range(n):
+        f = os.open(d + "/f%d" % (i % 100), os.O_RDONLY); os.read(f, 100); os.close(f)
+elif kind == "create":
+    for i in range(n): os.close(os.open(d + "/c%d" % i, os.O_CREAT | os.O_WRONLY, 0o644))
+elif kind == "unlink":
+    for i in range(n): os.unlink(d + "/c%d" % i)
+print((time.perf_counter() - t) / n * 1e6)
+"""
+
+
+def loop(prefix, kind, n, d, cwd):
+    r = subprocess.run(prefix + ["python3", "-c", LOOP, kind, str(n), d],
+                       cwd=cwd, capture_output=True, text=True)
+    return float(r.stdout.split()[-1])
+
+
+def bench_deny(rounds, w):
+    n = 20000
+    out = tempfile.mkdtemp(prefix="out.", dir=os.path.dirname(w))
+    for kind in ("same", "different"):
+        r = [loop(pale(w, mode="read-only"), kind, n, w, w)
+             for _ in range(rounds)]
+        say("refused create in the mount, %s path" % kind, r, "us")
+        r = [loop(pale(w), kind, n, out, w) for _ in range(rounds)]
+        say("refused create outside, %s path" % kind, r, "us")
+    free = [loop(pale(w), "create", 2000, w, w) for _ in range(1)]
+    say("allowed create in the mount", free, "us")
+    r = [loop([], "open", n, prepare(w), w) for _ in range(rounds)]
+    say("native open-read-close", r, "us")
+    shutil.rmtree(out)
+
+
+def prepare(w):
+    for i in range(100):
+        with open("%s/f%d" % (w, i), "w") as f:
+            f.write("x" * 100)
+    return w
+
+
+def bench_meta(rounds, w, options=(), label="pale"):
+    prepare(w)
+    for kind, n in (("stat", 20000), ("open", 5000), ("create", 2000),
+                    ("unlink", 2000)):
+        native, ours = [], []
+        for _ in range(rounds):
+            if kind in ("create", "unlink"):
+                if kind == "create":
+                    native.append(loop([], "create", n, w, w))
+                    loop([], "unlink", n, w, w)
+                    ours.append(loop(pale(w, *options), "create", n, w, w))
+                    loop([], "unlink", n, w, w)
+                else:
+                    loop([], "create", n, w, w)
+                    native.append(loop([], "unlink", n, w, w))
+                    loop([], "create", n, w, w)
+                    ours.append(loop(pale(w, *options), "unlink", n, w, w))
+            else:
+                native.append(loop([], kind, n, w, w))
+                ours.append(loop(pale(w, *options), kind, n, w, w))
+        ratio = [a / b for a, b in zip(ours, native)]
+        say("%s: %s, x native" % (label, kind), ratio, "x ")
+
+
+def bench_rules(rounds, w):
+    rules = []
+    for i in range(1000):
+        rules += ["--protect", "never-%d-*.tmp" % i if i % 2 else
+                  "/some/dir%d/name" % i]
+    bench_meta(rounds, w, (), "no rules")
+    bench_meta(rounds, w, rules, "1000 rules")
+    r = interleave(rounds, {"none": pale(w), "1000": pale(w, *rules)},
+                   ["true"], w)
+    say("start without rules", r["none"], "ms")
+    say("start with 1000 rules", r["1000"], "ms")
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("-n", type=int, default=7)
+    p.add_argument("--base", default=os.environ.get("PALE_TEST_BASE") or (
+        "/srv" if os.geteuid() == 0 else os.environ["HOME"]))
+    p.add_argument("what", nargs="*", default=[])
+    a = p.parse_args()
+    table = {"start": bench_start, "deny": bench_deny, "meta": bench_meta,
+             "tree": bench_tree, "rules": bench_rules}
+    top = tempfile.mkdtemp(prefix="pale-bench.", dir=a.base)
+    os.environ["XDG_STATE_HOME"] = top + "/state"
+    os.environ["XDG_CONFIG_HOME"] = top + "/config"
+    try:
+        for name in a.what or table:
+            w = tempfile.mkdtemp(prefix="w.", dir=top)
+            table[name](a.n, w)
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
