@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef FUSEFS_FS_PRIV_H
+#define FUSEFS_FS_PRIV_H
+
+/*
+ * What the files of this folder share: the mount, its inodes and its handles.
+ *
+ * An inode stands for one backing object, keyed by (device, inode number,
+ * birth time), however many names lead to it; its address is the node id that
+ * the kernel knows it by.  It holds no descriptor until one is needed: what
+ * finds the object again is its parent (referenced) and the name it was last
+ * seen under, and what is found must have the same identity, else -ESTALE.
+ * Descriptors of inodes that nobody uses at the moment are kept in a bounded
+ * list, oldest closed first; an inode that has lost its name through us, or
+ * that is a root, keeps its descriptor ("pinned").
+ *
+ * References: `refs` counts the children that point here, the open handles,
+ * whoever works with it, and one for the kernel while it knows the inode
+ * (nlookup > 0).  A request's own node ids need none: the kernel does not
+ * forget what it is asking about.
+ *
+ * Locks: one shard lock at a time guards everything in an inode but its
+ * identity; it is never held across a system call that can block.
+ *
+ * Thread: fuse, unless a function says otherwise.
+ */
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#define FUSE_USE_VERSION 312
+#include <fuse_lowlevel.h>
+
+#include "base/cleanup.h"
+#include "base/limits.h"
+#include "fusefs/fs.h"
+#include "policy/policy.h"
+#include "policy/rules.h"
+
+struct fs_handle;
+struct fs_shard;
+
+enum fs_inode_flag {
+	FS_INODE_PINNED = 1 << 0,    /* keeps its descriptor */
+	FS_INODE_PROTECTED = 1 << 1, /* a name it was seen under is protected */
+	FS_INODE_HIDDEN = 1 << 2,    /* … is hidden */
+	FS_INODE_IDLE = 1 << 3,	     /* on its shard's list of idle fds */
+	FS_INODE_STALE = 1 << 4,     /* its number was reused: not in the table */
+};
+
+struct fs_inode {
+	struct fs_inode *next;	  /* bucket */
+	struct fs_inode *parent;  /* NULL: a root of the session */
+	char *name;		  /* in `parent`; owned */
+	struct fs_handle *handles; /* open files, newest first */
+	struct fs_inode *idle_prev, *idle_next;
+	union {
+		const struct rule_state *state; /* directory: rules below it */
+		uint64_t stamp; /* file: what the page cache was read from */
+	};
+	uint64_t ino;	      /* backing inode number */
+	uint64_t nlookup;     /* the kernel's count */
+	atomic_uint refs;
+	int fd;		      /* O_PATH, or -1 */
+	uint32_t fd_users;    /* who must not see it closed */
+	uint32_t dev;	      /* index of the device, see fs_dev_index() */
+	uint32_t btime;	      /* hash of the birth time */
+	uint32_t policy_gen;  /* of state and flags */
+	uint16_t type;	      /* S_IFMT bits of the mode */
+	uint8_t flags;	      /* enum fs_inode_flag */
+	uint8_t root;	      /* of a root: its index in policy->roots */
+};
+
+/* An open file or directory; fi->fh is its address. */
+struct fs_handle {
+	struct fs_inode *inode; /* referenced */
+	struct fs_handle *next, **link; /* in inode->handles; shard lock */
+	atomic_uint refs;
+	int fd;		      /* of the backing object, as opened */
+	int flags;	      /* of open(2) */
+	atomic_uint policy_gen; /* the last one that let it write */
+	pid_t pid;	      /* who opened it: write-back has no caller */
+	uid_t uid;
+	gid_t gid;
+	struct fs_dirbuf *dir; /* a directory's read position; else NULL */
+	void *locks;	       /* of locks.c */
+};
+
+/* One device of the served tree; index 0 is the workspace's own. */
+#define FS_DEVS_MAX 256
+
+/*
+ * How long the kernel may answer by itself, in seconds.  One place, because
+ * notification-driven coherence will want other numbers.
+ */
+struct fs_timeouts {
+	double entry, attr, negative;
+};
+
+/* A directory that is never served, whatever leads to it. */
+struct fs_own_dir {
+	dev_t dev;
+	ino_t ino;
+};
+
+#define FS_SHARDS 64
+
+struct fs {
+	struct fs_config config;
+	struct fs_timeouts timeouts;
+	struct fuse_session *session;
+	pthread_t thread; /* runs the session's loop */
+	bool running;
+	atomic_bool stopping;
+
+	/* See policy_swap.c: readers are counted by the parity of the epoch. */
+	_Atomic(struct policy *) policy;
+	atomic_uint policy_gen;
+	atomic_uint epoch;
+	atomic_uint in_epoch[2];
+	pthread_mutex_t swap_lock; /* one swap at a time */
+
+	struct fs_inode *roots[LIMIT_ROOTS]; /* NULL: not served by FUSE */
+	size_t n_roots;
+	struct fs_shard *shards; /* FS_SHARDS of them */
+	pthread_mutex_t dev_lock; /* appending to devs */
+	dev_t devs[FS_DEVS_MAX];
+	atomic_uint n_devs;
+
+	struct fs_own_dir *own_dirs;
+	size_t n_own_dirs;
+	int proc_fd; /* /proc/self/fd */
+	atomic_uint_fast64_t requests;
+	bool handle_killpriv;
+};
+
+/*
+ * One request under way: who asks, and the policy that judges it.  Between
+ * begin and end the policy stays alive and the thread acts with the caller's
+ * credentials (multi_uid) and umask.  Must not be held across a wait of
+ * unbounded length: a policy swap waits for it.
+ */
+struct fs_call {
+	struct fs *fs;
+	struct policy *policy; /* borrowed */
+	unsigned int policy_gen;
+	unsigned int epoch;
+	pid_t pid;
+	uid_t uid;
+	gid_t gid;
+};
+
+void fs_call_begin(struct fs_call *call, fuse_req_t req);
+void fs_call_end(struct fs_call *call);
+/* Sets the thread's umask to the caller's, for a call that creates. */
+void fs_call_umask(fuse_req_t req);
+
+static inline struct fs_handle *
+fs_handle_of(const struct fuse_file_info *fi)
+{
+	return (struct fs_handle *)(uintptr_t)fi->fh; /* NOLINT */
+}
+
+/* ---- inodes.c: the table ---- */
+
+/* The inode of a node id; valid until the reply, not referenced. */
+static inline struct fs_inode *
+fs_inode_peek(const struct fs *fs, fuse_ino_t ino)
+{
+	if (ino == FUSE_ROOT_ID)
+		return fs->roots[0];
+	return (struct fs_inode *)(uintptr_t)ino; /* NOLINT */
+}
+
+static inline bool
+fs_inode_is_dir(const struct fs_inode *inode)
+{
+	return S_ISDIR(inode->type);
+}
+
+struct fs_inode *fs_inode_ref(struct fs_inode *inode);
+/* Drops one reference; frees what nobody knows any more.  Returns NULL. */
+struct fs_inode *fs_inode_put(struct fs *fs, struct fs_inode *inode);
+
+/* ---- descriptors.c: reaching the backing object ---- */
+
+/*
+ * A descriptor of the backing object, borrowed: O_PATH, or that of an open
+ * handle.  Good for *at() calls, AT_EMPTY_PATH and /proc/self/fd/N.
+ * Release with fs_hold_done(), also in the _cleanup_ form.
+ */
+struct fs_hold {
+	struct fs *fs;
+	struct fs_inode *inode;
+	struct fs_handle *handle;
+	int fd;
+};
+
+#define FS_HOLD_NONE ((struct fs_hold){ .fd = -1 })
+
+/* Errors: -ESTALE (not found again), -EMFILE …. */
+int fs_hold(struct fs *fs, struct fs_inode *inode, struct fs_hold *ret_hold);
+void fs_hold_done(struct fs_hold *hold);
+
+/*
+ * The parent and the name an inode was last seen under, copied; the parent is
+ * referenced for the caller.  -ESTALE for a root.
+ */
+int fs_inode_place(struct fs *fs, struct fs_inode *inode,
+		   struct fs_inode **ret_parent, char name[NAME_MAX + 1]);
+
+/* "/proc/self/fd/N", for calls that know no descriptor form. */
+#define FS_PROC_PATH_MAX 32
+void fs_proc_path(int fd, char path[FS_PROC_PATH_MAX]);
+
+/* Absolute path as the inmate spells it; `name` NULL: of the inode itself. */
+int fs_inode_path(struct fs *fs, struct fs_inode *inode, const char *name,
+		  char **ret_path);
+
+#endif
