@@ -121,6 +121,13 @@ build-fuzz/tests/fuzz/fuzz_%: build-fuzz/tests/fuzz/fuzz_%.o build-fuzz/libcore.
 	@echo "  LD      $@"
 	$(Q)clang -fsanitize=address,undefined,fuzzer -pthread -o $@ $^ $(PKG_LIBS)
 
+# What is compiled in is not what was installed before: paths that change
+# rebuild what holds them.
+$(B)/settings: force
+	@mkdir -p $(@D); echo '$(VERSION) $(LIBEXEC)' | cmp -s - $@ || echo '$(VERSION) $(LIBEXEC)' >$@
+
+$(CLI_OBJS): $(B)/settings
+
 SOURCES = $(wildcard $(addsuffix /*.[ch],$(MODULES) warden cli mount-helper \
 	    tests/unit tests/tools tests/fuzz))
 

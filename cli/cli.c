@@ -86,19 +86,21 @@ cli_usage_print(const struct cli_usage *usage, const struct cli_group *groups)
 	printf("%-*s%s\n", HELP_COLUMN, "  -h, --help", "this text");
 }
 
+/* Reads leading digits; *ret_len is how many there are, at least one. */
 static int
-parse_digits(const char **text, uint64_t *ret_value)
+parse_digits(const char *text, size_t *ret_len, uint64_t *ret_value)
 {
 	uint64_t value = 0;
-	const char *p = *text;
+	size_t len = 0;
 
-	if (!isdigit((unsigned char)*p))
-		return -EINVAL;
-	for (; isdigit((unsigned char)*p); p++)
+	for (; isdigit((unsigned char)text[len]); len++)
 		if (__builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+		    __builtin_add_overflow(value, (uint64_t)(text[len] - '0'),
+					   &value))
 			return -ERANGE;
-	*text = p;
+	if (len == 0)
+		return -EINVAL;
+	*ret_len = len;
 	*ret_value = value;
 	return 0;
 }
@@ -107,14 +109,28 @@ int
 cli_parse_number(const char *text, uint64_t *ret_number)
 {
 	uint64_t value;
-	int r = parse_digits(&text, &value);
+	size_t len;
+	int r = parse_digits(text, &len, &value);
 
 	if (r < 0)
 		return r;
-	if (*text)
+	if (text[len])
 		return -EINVAL;
 	*ret_number = value;
 	return 0;
+}
+
+/* The digits after a point, as thousandths; finer ones are dropped. */
+static uint64_t
+parse_fraction(const char *text, size_t *ret_len)
+{
+	uint64_t thousandths = 0, scale = 100;
+	size_t len = 0;
+
+	for (; isdigit((unsigned char)text[len]); len++, scale /= 10)
+		thousandths += (uint64_t)(text[len] - '0') * scale;
+	*ret_len = len;
+	return thousandths;
 }
 
 int
@@ -126,30 +142,33 @@ cli_parse_duration(const char *text, uint64_t *ret_ms)
 	} units[] = {
 		{ "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }
 	};
-	uint64_t whole, thousandths = 0, scale = 100;
-	int r = parse_digits(&text, &whole);
+	uint64_t value, thousandths = 0;
+	size_t len;
+	int r = parse_digits(text, &len, &value);
 
 	if (r < 0)
 		return r;
+	text += len;
 	if (*text == '.') {
-		if (!isdigit((unsigned char)*++text))
+		thousandths = parse_fraction(++text, &len);
+		if (len == 0)
 			return -EINVAL;
-		for (; isdigit((unsigned char)*text); text++, scale /= 10)
-			thousandths += (uint64_t)(*text - '0') * scale;
+		text += len;
 	}
-	if (!*text && whole == 0 && thousandths == 0) {
+	if (!*text && value == 0 && thousandths == 0) {
 		*ret_ms = 0;
 		return 0;
 	}
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		uint64_t part = thousandths * units[i].ms / 1000;
+
 		if (strcmp(text, units[i].name) != 0)
 			continue;
-		if (__builtin_mul_overflow(whole, units[i].ms, &whole) ||
-		    __builtin_add_overflow(
-			    whole, thousandths * units[i].ms / 1000, &whole))
+		if (__builtin_mul_overflow(value, units[i].ms, &value) ||
+		    __builtin_add_overflow(value, part, &value))
 			return -ERANGE;
-		*ret_ms = whole;
+		*ret_ms = value;
 		return 0;
 	}
 	return -EINVAL;
@@ -161,13 +180,14 @@ cli_parse_size(const char *text, uint64_t *ret_bytes)
 	static const char units[] = "KMGT";
 	uint64_t value, factor = 1;
 	const char *unit;
-	int r = parse_digits(&text, &value);
+	size_t len;
+	int r = parse_digits(text, &len, &value);
 
 	if (r < 0)
 		return r;
-	if (*text) {
-		unit = strchr(units, *text);
-		if (!unit || text[1])
+	if (text[len]) {
+		unit = strchr(units, text[len]);
+		if (!unit || text[len + 1])
 			return -EINVAL;
 		factor <<= 10 * (unit - units + 1);
 	}
@@ -185,6 +205,8 @@ store(const struct cli_option *option, void *into, const char *value,
 	const char *form = NULL;
 	int r = 0;
 
+	/* A row without an argument takes no value: see take_option(). */
+	assert(value || option->kind < CLI_STRING);
 	switch (option->kind) {
 	case CLI_FLAG:
 		*(bool *)field = true;

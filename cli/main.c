@@ -101,10 +101,8 @@ main(int argc, char **argv)
 
 	hold_stdio();
 	self = self ? self + 1 : argc > 0 ? argv[0] : "pale";
-	if (strcmp(self, "mount.fuse.pale") == 0) {
-		command = find_command(self);
-		return finish(command->run(argc, argv));
-	}
+	if (strcmp(self, "mount.fuse.pale") == 0)
+		return finish(cmd_mount_fuse(argc, argv));
 
 	if (argc < 2) {
 		fputs("pale: no command; see pale --help\n", stderr);
