@@ -103,7 +103,8 @@ WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
 
 # Unit tests reach every module but main(): the helper's, the warden's and the
 # commands' parts are in an archive, so that a test links what it calls.
-TESTED := $(filter-out %/main.o,$(HELPER_OBJS) $(WARDEN_OBJS) $(CLI_OBJS))
+TESTED := $(filter-out $(B)/mount-helper/main.o $(B)/cli/main.o,\
+	    $(HELPER_OBJS) $(WARDEN_OBJS) $(CLI_OBJS))
 
 $(B)/libtested.a: $(TESTED)
 	@echo "  AR      $@"

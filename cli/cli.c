@@ -9,11 +9,11 @@
 #include "cli/cli.h"
 
 #include <assert.h>
-#include <ctype.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/units.h"
 
 /* Where the usage text begins to explain. */
 #define HELP_COLUMN 28
@@ -86,116 +86,6 @@ cli_usage_print(const struct cli_usage *usage, const struct cli_group *groups)
 	printf("%-*s%s\n", HELP_COLUMN, "  -h, --help", "this text");
 }
 
-/* Reads leading digits; *ret_len is how many there are, at least one. */
-static int
-parse_digits(const char *text, size_t *ret_len, uint64_t *ret_value)
-{
-	uint64_t value = 0;
-	size_t len = 0;
-
-	for (; isdigit((unsigned char)text[len]); len++)
-		if (__builtin_mul_overflow(value, 10, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(text[len] - '0'),
-					   &value))
-			return -ERANGE;
-	if (len == 0)
-		return -EINVAL;
-	*ret_len = len;
-	*ret_value = value;
-	return 0;
-}
-
-int
-cli_parse_number(const char *text, uint64_t *ret_number)
-{
-	uint64_t value;
-	size_t len;
-	int r = parse_digits(text, &len, &value);
-
-	if (r < 0)
-		return r;
-	if (text[len])
-		return -EINVAL;
-	*ret_number = value;
-	return 0;
-}
-
-/* The digits after a point, as thousandths; finer ones are dropped. */
-static uint64_t
-parse_fraction(const char *text, size_t *ret_len)
-{
-	uint64_t thousandths = 0, scale = 100;
-	size_t len = 0;
-
-	for (; isdigit((unsigned char)text[len]); len++, scale /= 10)
-		thousandths += (uint64_t)(text[len] - '0') * scale;
-	*ret_len = len;
-	return thousandths;
-}
-
-int
-cli_parse_duration(const char *text, uint64_t *ret_ms)
-{
-	static const struct {
-		const char *name;
-		uint64_t ms;
-	} units[] = {
-		{ "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }
-	};
-	uint64_t value, thousandths = 0;
-	size_t len;
-	int r = parse_digits(text, &len, &value);
-
-	if (r < 0)
-		return r;
-	text += len;
-	if (*text == '.') {
-		thousandths = parse_fraction(++text, &len);
-		if (len == 0)
-			return -EINVAL;
-		text += len;
-	}
-	if (!*text && value == 0 && thousandths == 0) {
-		*ret_ms = 0;
-		return 0;
-	}
-
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		uint64_t part = thousandths * units[i].ms / 1000;
-
-		if (strcmp(text, units[i].name) != 0)
-			continue;
-		if (__builtin_mul_overflow(value, units[i].ms, &value) ||
-		    __builtin_add_overflow(value, part, &value))
-			return -ERANGE;
-		*ret_ms = value;
-		return 0;
-	}
-	return -EINVAL;
-}
-
-int
-cli_parse_size(const char *text, uint64_t *ret_bytes)
-{
-	static const char units[] = "KMGT";
-	uint64_t value, factor = 1;
-	const char *unit;
-	size_t len;
-	int r = parse_digits(text, &len, &value);
-
-	if (r < 0)
-		return r;
-	if (text[len]) {
-		unit = strchr(units, text[len]);
-		if (!unit || text[len + 1])
-			return -EINVAL;
-		factor <<= 10 * (unit - units + 1);
-	}
-	if (__builtin_mul_overflow(value, factor, ret_bytes))
-		return -ERANGE;
-	return 0;
-}
-
 /* Stores one value; a bad one is told in `why`. */
 static int
 store(const struct cli_option *option, void *into, const char *value,
@@ -225,15 +115,15 @@ store(const struct cli_option *option, void *into, const char *value,
 		r = strv_add(field, value);
 		break;
 	case CLI_DURATION:
-		r = cli_parse_duration(value, field);
+		r = units_duration_ms(value, field);
 		form = "a duration such as 500ms, 1.5s, 5m or 2h";
 		break;
 	case CLI_SIZE:
-		r = cli_parse_size(value, field);
+		r = units_size(value, field);
 		form = "a size such as 65536, 64K, 4M or 1G";
 		break;
 	case CLI_NUMBER:
-		r = cli_parse_number(value, field);
+		r = units_number(value, field);
 		form = "a number";
 		break;
 	case CLI_APPLY:

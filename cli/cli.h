@@ -68,7 +68,7 @@ enum cli_kind {
 	CLI_COUNT,    /* int: one more */
 	CLI_STRING,   /* const char *: borrowed from argv */
 	CLI_LIST,     /* struct strv: a copy is added */
-	CLI_DURATION, /* uint64_t: milliseconds; "500ms 1.5s 5m 2h" */
+	CLI_DURATION, /* uint64_t: milliseconds; see base/units.h */
 	CLI_SIZE,     /* uint64_t: bytes; "64K 4M 1G" */
 	CLI_NUMBER,   /* uint64_t */
 	CLI_APPLY,    /* apply(into, value, why) */
@@ -130,14 +130,6 @@ int cli_usage_error(const struct cli_usage *usage, const char *format, ...)
 
 /* "pale: …" on stderr. */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-/*
- * "500ms", "1.5s", "5m", "2h", "0" → milliseconds.  "64K", "4M", "1G", bytes →
- * bytes.  Errors: -EINVAL (form), -ERANGE (does not fit).
- */
-int cli_parse_duration(const char *text, uint64_t *ret_ms);
-int cli_parse_size(const char *text, uint64_t *ret_bytes);
-int cli_parse_number(const char *text, uint64_t *ret_number);
 
 /*
  * The options of chapter 90 that make a policy, parsed into a request: -w -m -s
