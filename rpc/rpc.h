@@ -41,16 +41,16 @@ int rpc_role_parse(const char *name, enum rpc_role *ret_role);
  * list into its table of handlers.  (world.mode: either may tighten; that only
  * the operator widens is the handler's to check.)
  */
-#define RPC_METHODS(X)                            \
-	X(HELLO, "hello", RPC_ANYONE)             \
-	X(CANCEL, "cancel", RPC_ANYONE)           \
-	X(DOCTOR, "doctor", RPC_ANYONE)           \
-	X(WORLD_LIST, "world.list", RPC_OPERATOR) \
-	X(WORLD_SHOW, "world.show", RPC_ANYONE)   \
-	X(WORLD_MODE, "world.mode", RPC_ANYONE)   \
-	X(WORLD_STOP, "world.stop", RPC_OPERATOR) \
-	X(DENIAL_LIST, "denial.list", RPC_ANYONE) \
-	X(DENIAL_SUBSCRIBE, "denial.subscribe", RPC_ANYONE)
+#define RPC_METHODS(X)                                      \
+	X(HELLO, "hello", RPC_ANYONE)                       \
+	X(CANCEL, "cancel", RPC_ANYONE)                     \
+	X(WORLD_SHOW, "world.show", RPC_ANYONE)             \
+	X(WORLD_MODE, "world.mode", RPC_ANYONE)             \
+	X(WORLD_STOP, "world.stop", RPC_OPERATOR)           \
+	X(WORLD_SUBSCRIBE, "world.subscribe", RPC_ANYONE)   \
+	X(DENIAL_LIST, "denial.list", RPC_ANYONE)           \
+	X(DENIAL_SUBSCRIBE, "denial.subscribe", RPC_ANYONE) \
+	X(LOG_LEVEL, "log.level", RPC_OPERATOR)
 
 enum rpc_method {
 #define X(id, name, roles) RPC_##id,
