@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Gitignore patterns, taken apart.  A pattern is a sequence of components; a
+ * component matches one name of a path, and only "**" spans several.  This
+ * file knows components and how a pattern splits into them; how far a pattern
+ * has come on a path is the business of rules.c.
+ *
+ * A glob is matched with a single point of return (the last star): when a
+ * later star is reached, an earlier one need never be reconsidered, so no
+ * pattern can make the match exponential.
+ */
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "policy/policy_priv.h"
+
+static unsigned char
+fold_byte(unsigned char byte, bool fold)
+{
+	return fold && byte >= 'A' && byte <= 'Z' ? byte + ('a' - 'A') : byte;
+}
+
+struct byte_class {
+	const char *name;
+	int (*is_in)(int);
+};
+
+static const struct byte_class classes[] = {
+	{ "alnum", isalnum }, { "alpha", isalpha }, { "blank", isblank },
+	{ "cntrl", iscntrl }, { "digit", isdigit }, { "graph", isgraph },
+	{ "lower", islower }, { "print", isprint }, { "punct", ispunct },
+	{ "space", isspace }, { "upper", isupper }, { "xdigit", isxdigit },
+};
+
+/* `at` is behind "[:"; returns behind ":]", NULL when there is no such class */
+static const char *
+bracket_class(const char *at, unsigned char byte, bool *ret_in)
+{
+	for (size_t i = 0; i < sizeof(classes) / sizeof(*classes); i++) {
+		size_t len = strlen(classes[i].name);
+
+		if (strncmp(at, classes[i].name, len) == 0 && at[len] == ':' &&
+		    at[len + 1] == ']') {
+			*ret_in = byte < 128 && classes[i].is_in(byte);
+			return at + len + 2;
+		}
+	}
+	return NULL;
+}
+
+/* One end of a range, an escape resolved; NULL at the end of the text. */
+static const char *
+bracket_byte(const char *at, unsigned char *ret_byte)
+{
+	if (*at == '\\')
+		at++;
+	if (*at == '\0')
+		return NULL;
+	*ret_byte = (unsigned char)*at;
+	return at + 1;
+}
+
+/* A single byte or a range; returns behind it, NULL when it is unclosed. */
+static const char *
+bracket_range(const char *at, unsigned char byte, bool fold, bool *ret_in)
+{
+	unsigned char first, last, flipped = byte;
+
+	at = bracket_byte(at, &first);
+	if (!at)
+		return NULL;
+	last = first;
+	if (at[0] == '-' && at[1] != ']' && at[1] != '\0') {
+		at = bracket_byte(at + 1, &last);
+		if (!at)
+			return NULL;
+	}
+	if (fold && isalpha(byte) && byte < 128)
+		flipped = byte ^ 0x20;
+	*ret_in = (byte >= first && byte <= last) ||
+		  (flipped >= first && flipped <= last);
+	return at;
+}
+
+/*
+ * `at` is behind "[".  Sets *ret_in and returns behind the closing bracket,
+ * NULL when the expression is malformed.
+ */
+static const char *
+bracket(const char *at, unsigned char byte, bool fold, bool *ret_in)
+{
+	bool negated = *at == '!' || *at == '^', in = false, first = true;
+
+	if (negated)
+		at++;
+	for (; first || *at != ']'; first = false) {
+		bool here = false;
+
+		if (*at == '\0')
+			return NULL;
+		if (at[0] == '[' && at[1] == ':')
+			at = bracket_class(at + 2, byte, &here);
+		else
+			at = bracket_range(at, byte, fold, &here);
+		if (!at)
+			return NULL;
+		in |= here;
+	}
+	*ret_in = in != negated;
+	return at + 1;
+}
+
+/* Matches one byte; returns the rest of the glob, NULL for no match. */
+static const char *
+match_byte(const char *glob, unsigned char byte, bool fold)
+{
+	bool in = false;
+
+	switch (*glob) {
+	case '\0':
+		return NULL;
+	case '?':
+		return glob + 1;
+	case '[':
+		glob = bracket(glob + 1, byte, fold, &in);
+		return in ? glob : NULL;
+	case '\\':
+		glob++;
+		break;
+	default:
+		break;
+	}
+	if (fold_byte((unsigned char)*glob, fold) != fold_byte(byte, fold))
+		return NULL;
+	return glob + 1;
+}
+
+bool
+glob_match(const char *glob, const char *name, bool fold)
+{
+	const char *star = NULL, *retry = NULL;
+
+	while (*name) {
+		const char *next;
+
+		if (*glob == '*') {
+			while (*glob == '*')
+				glob++;
+			if (*glob == '\0')
+				return true;
+			star = glob;
+			retry = name;
+			continue;
+		}
+		next = match_byte(glob, (unsigned char)*name, fold);
+		if (next) {
+			glob = next;
+			name++;
+		} else if (star) {
+			glob = star;
+			name = ++retry;
+		} else {
+			return false;
+		}
+	}
+	while (*glob == '*')
+		glob++;
+	return *glob == '\0';
+}
+
+const char *
+glob_next(const char *glob, int *ret_byte)
+{
+	bool in;
+
+	*ret_byte = -1;
+	switch (*glob) {
+	case '\0':
+		return NULL;
+	case '*':
+	case '?':
+		return glob + 1;
+	case '[':
+		return bracket(glob + 1, 'x', false, &in);
+	case '\\':
+		glob++;
+		break;
+	default:
+		break;
+	}
+	*ret_byte = (unsigned char)*glob;
+	return glob + 1;
+}
+
+int
+glob_check(const char *glob)
+{
+	while (*glob) {
+		int byte;
+
+		glob = glob_next(glob, &byte);
+		if (!glob || byte == 0)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* Components that say nothing are dropped, so that equal meanings are equal. */
+static int
+normalise(struct pattern *p)
+{
+	struct strv parts = { 0 };
+	int r = 0;
+
+	for (size_t i = 0; i < p->parts.count && r == 0; i++) {
+		const char *part = p->parts.items[i];
+		bool deep = strcmp(part, "**") == 0;
+		bool is_last = i + 1 == p->parts.count;
+
+		if (deep && parts.count == 0 && !is_last) {
+			p->floating = true;
+			continue;
+		}
+		/* All that is inside: the children, and what is below them. */
+		if (deep && is_last) {
+			if (parts.count == 0)
+				p->floating = true;
+			while (parts.count > 0 &&
+			       strcmp(parts.items[parts.count - 1], "**") == 0)
+				free(parts.items[--parts.count]);
+			part = "*";
+		} else if (deep &&
+			   strcmp(parts.items[parts.count - 1], "**") == 0) {
+			continue;
+		}
+		r = strv_add(&parts, part);
+	}
+	strv_fini(&p->parts);
+	p->parts = parts;
+	return r;
+}
+
+static int
+split(const char *text, size_t len, struct pattern *p, struct errmsg *why)
+{
+	const char *at = text, *end = text + len;
+
+	for (;;) {
+		const char *slash = memchr(at, '/', (size_t)(end - at));
+		size_t n = (size_t)((slash ? slash : end) - at);
+		_cleanup_(freep) char *part = strndup(at, n);
+
+		if (!part || strv_add(&p->parts, part) < 0)
+			return errmsg_set(why, -ENOMEM, "out of memory");
+		if (n == 0 || strcmp(part, ".") == 0 || strcmp(part, "..") == 0)
+			return errmsg_set(why, -EINVAL,
+					  "pattern '%s': a component is empty, "
+					  "'.' or '..'",
+					  text);
+		if (glob_check(part) < 0)
+			return errmsg_set(why, -EINVAL,
+					  "pattern '%s': '%s' has an unclosed "
+					  "'[' or ends in a backslash",
+					  text, part);
+		if (!slash)
+			return 0;
+		at = slash + 1;
+	}
+}
+
+static int
+parse(const char *text, struct pattern *p, struct errmsg *why)
+{
+	const char *at = text;
+	size_t len = strlen(text);
+	bool anchored = false;
+	int r;
+
+	if (len > LIMIT_PATTERN)
+		return errmsg_set(why, -E2BIG,
+				  "pattern of %zu bytes, at most %d", len,
+				  LIMIT_PATTERN);
+	if (*at == '#')
+		return errmsg_set(why, -EINVAL,
+				  "pattern '%s' is a comment; write '\\#'",
+				  text);
+	if (*at == '!') {
+		p->negated = true;
+		at++;
+	}
+	if (*at == '/') {
+		anchored = true;
+		at++;
+	}
+	len = strlen(at);
+	if (len > 0 && at[len - 1] == '/') {
+		p->dir_only = true;
+		len--;
+	}
+	if (len == 0)
+		return errmsg_set(why, -EINVAL, "pattern '%s' names nothing",
+				  text);
+	r = split(at, len, p, why);
+	if (r < 0)
+		return r;
+	p->floating = !anchored && p->parts.count == 1;
+	r = normalise(p);
+	return r < 0 ? errmsg_set(why, r, "out of memory") : 0;
+}
+
+int
+pattern_parse(const char *text, struct pattern *ret_pattern, struct errmsg *why)
+{
+	struct pattern p = { 0 };
+	int r = parse(text, &p, why);
+
+	if (r < 0) {
+		pattern_fini(&p);
+		return r;
+	}
+	*ret_pattern = p;
+	return 0;
+}
+
+void
+pattern_fini(struct pattern *pattern)
+{
+	strv_fini(&pattern->parts);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef POLICY_POLICY_PRIV_H
+#define POLICY_POLICY_PRIV_H
+
+/*
+ * What the files of this folder share: the pattern compiler, configuration as
+ * layers of requests, and lexical path helpers.  Thread: any.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/policy.h"
+#include "policy/rules.h"
+
+/* ---- match.c: one path component against one glob ---- */
+
+/* 0, or -EINVAL for an unclosed "[" or a backslash at the end. */
+int glob_check(const char *glob);
+
+/*
+ * Whether `name` matches: * ? [a-z] [!a-z] [[:alpha:]] \x.  Bytes, not
+ * characters, as git does; `fold` ignores ASCII case.  Time is bounded by the
+ * product of the lengths.
+ */
+bool glob_match(const char *glob, const char *name, bool fold);
+
+/*
+ * One step through a glob: sets *ret_byte to the literal byte there (escapes
+ * resolved) or to -1 for a wildcard, and returns the rest; NULL at the end.
+ */
+const char *glob_next(const char *glob, int *ret_byte);
+
+/* A pattern taken apart.  "**" is a component of its own. */
+struct pattern {
+	bool negated;
+	bool dir_only;
+	bool floating; /* may begin at any depth */
+	struct strv parts;
+};
+
+int pattern_parse(const char *text, struct pattern *ret_pattern,
+		  struct errmsg *why);
+void pattern_fini(struct pattern *pattern);
+
+/* ---- rules.c ---- */
+
+/* A further owner; the states stay comparable between all of them. */
+struct rules *rules_ref(struct rules *rules);
+
+#define RULES_SOURCE_BUILTIN "built-in"
+#define RULES_SOURCE_OOM     "memory"
+
+/* ---- config.c and presets.c: layers of one request ---- */
+
+enum config_kind {
+	CONFIG_DEFAULT,
+	CONFIG_PRESET,
+	CONFIG_WORKSPACE,
+	CONFIG_RC, /* .palerc: only protect and hide */
+};
+
+/* A section; the strings of `request` are owned. */
+struct config_section {
+	enum config_kind kind;
+	char *name; /* preset name or workspace path, "" otherwise */
+	struct policy_request request;
+};
+
+struct config {
+	struct config_section *sections;
+	size_t count;
+};
+
+/*
+ * Parses configuration bytes; `name` is for messages ("file:line: …").  `rc`:
+ * the bytes are a .palerc.  Errors with a sentence: -EINVAL, -E2BIG, -ENOMEM.
+ */
+int config_parse(const char *bytes, size_t len, const char *name, bool rc,
+		 struct config *ret_config, struct errmsg *why);
+void config_fini(struct config *config);
+
+/* The section of that kind and name, or NULL. */
+const struct config_section *config_find(const struct config *config,
+					 enum config_kind kind,
+					 const char *name);
+
+/*
+ * The nearest of `names` (NULL-terminated) to what was written, or NULL when
+ * none is near enough to be meant.
+ */
+const char *config_nearest(const char *text, const char *const *names);
+
+/* The empty request: nothing asked for. */
+struct policy_request policy_request_none(void);
+
+/* A built-in preset by name, or NULL; static. */
+const struct policy_request *preset_builtin(const char *name);
+/* NULL-terminated. */
+extern const char *const preset_builtin_names[];
+
+/* ---- gitroot.c ---- */
+
+/*
+ * The git directory that belongs to `workspace` but lies outside it (a linked
+ * worktree's common directory, a submodule's), when both sides name each
+ * other; *ret_path is NULL when there is none.  Errors: -ENOMEM.
+ */
+int gitroot_find(const char *workspace, char **ret_path);
+
+/* ---- decide.c: lexical paths ---- */
+
+/* Whether `path` is `dir` or below it; *ret_rest (NULL allowed) as above. */
+bool path_is_in(const char *path, const char *dir, const char **ret_rest);
+
+/* Whether `path` is absolute without empty, "." and ".." components. */
+bool path_is_clean(const char *path);
+
+/* The private area that `path` lies in ("/tmp" …), or NULL. */
+const char *policy_temp_area(const char *path);
+
+/* ---- policy.c ---- */
+
+int policy_add_root(struct policy *policy, enum policy_root_kind kind,
+		    const char *path);
+bool policy_session_is_valid(const char *name);
+const char *policy_root_kind_name(enum policy_root_kind kind);
+
+#endif

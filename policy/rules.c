@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Builds the automaton of rules_priv.h from patterns. */
+
+#include "policy/rules.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/limits.h"
+#include "policy/rules_priv.h"
+
+/* Makes room for one more; full arrays hold a power of two. */
+static int
+grow(void *array, uint32_t n, size_t size)
+{
+	void **items = array, *bigger;
+
+	if (n & (n - 1))
+		return 0;
+	bigger = realloc(*items, (n ? 2 * (size_t)n : 1) * size);
+	if (!bigger)
+		return -ENOMEM;
+	*items = bigger;
+	return 0;
+}
+
+struct rule_state *
+rule_state_new(uint32_t n)
+{
+	struct rule_state *s = calloc(1, sizeof(*s) + n * sizeof(*s->nodes));
+
+	if (!s)
+		return NULL;
+	s->holds.protect = s->holds.hide = NONE;
+	s->holds.n = n;
+	return s;
+}
+
+static int
+node_add(struct rules *rules, bool is_deep, uint32_t *ret_node)
+{
+	int r = grow(&rules->nodes, rules->n_nodes, sizeof(*rules->nodes));
+
+	if (r < 0)
+		return r;
+	rules->nodes[rules->n_nodes] = (struct node){
+		.scan = NONE,
+		.deep = NONE,
+		.is_deep = is_deep,
+	};
+	*ret_node = rules->n_nodes++;
+	return 0;
+}
+
+static int
+rules_init(struct rules *rules)
+{
+	uint32_t node;
+
+	rules->n_state_buckets = 256;
+	rules->states = calloc(rules->n_state_buckets, sizeof(*rules->states));
+	rules->plain = rule_state_new(0);
+	rules->top = rule_state_new(1);
+	if (!rules->states || !rules->plain || !rules->top)
+		return -ENOMEM;
+	rules->top->nodes[0] = NODE_TOP;
+	for (int i = 0; i < NODE_FIRST; i++)
+		if (node_add(rules, false, &node) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+int
+rules_new(struct rules **ret_rules)
+{
+	_cleanup_(rules_freep) struct rules *rules = calloc(1, sizeof(*rules));
+
+	if (!rules)
+		return -ENOMEM;
+	rules->refs = 1;
+	(void)pthread_mutex_init(&rules->lock, NULL);
+	if (rules_init(rules) < 0)
+		return -ENOMEM;
+	*ret_rules = take_ptr(&rules);
+	return 0;
+}
+
+struct rules *
+rules_ref(struct rules *rules)
+{
+	__atomic_add_fetch(&rules->refs, 1, __ATOMIC_RELAXED);
+	return rules;
+}
+
+static void
+free_states(struct rules *rules)
+{
+	for (size_t i = 0; rules->states && i < rules->n_state_buckets; i++) {
+		struct rule_state *s = rules->states[i];
+
+		while (s) {
+			struct rule_state *next = s->next;
+
+			free(s);
+			s = next;
+		}
+	}
+	free(rules->states);
+	free(rules->top);
+	free(rules->plain);
+}
+
+struct rules *
+rules_free(struct rules *rules)
+{
+	if (!rules || __atomic_sub_fetch(&rules->refs, 1, __ATOMIC_ACQ_REL) > 0)
+		return NULL;
+	free_states(rules);
+	for (uint32_t i = 0; i < rules->n_rules; i++)
+		free(rules->rules[i].text);
+	for (uint32_t i = 0; i < rules->n_lists; i++)
+		free(rules->lists[i].source);
+	for (uint32_t i = 0; i < rules->n_edges; i++) {
+		free(rules->edges[i].glob);
+		free(rules->edges[i].literal);
+	}
+	free(rules->rules);
+	free(rules->lists);
+	free(rules->nodes);
+	free(rules->edges);
+	free(rules->buckets);
+	(void)pthread_mutex_destroy(&rules->lock);
+	free(rules);
+	return NULL;
+}
+
+/* Twice as many buckets, all edges with a key linked anew. */
+static int
+rehash_edges(struct rules *rules)
+{
+	uint32_t n = rules->n_buckets ? 2 * rules->n_buckets : 64;
+	uint32_t *buckets = malloc(n * sizeof(*buckets));
+
+	if (!buckets)
+		return -ENOMEM;
+	free(rules->buckets);
+	rules->buckets = buckets;
+	rules->n_buckets = n;
+	for (uint32_t i = 0; i < n; i++)
+		buckets[i] = NONE;
+	for (uint32_t i = 0; i < rules->n_edges; i++) {
+		struct edge *e = &rules->edges[i];
+		uint32_t *bucket = &buckets[e->key & (n - 1)];
+
+		if (e->how == KEY_SCAN)
+			continue;
+		e->next = *bucket;
+		*bucket = i;
+	}
+	return 0;
+}
+
+/* The literal bytes of a glob: both ends, and the masks. */
+struct literal {
+	uint64_t head, tail; /* hashes */
+	uint32_t head_len, tail_len;
+	bool whole;
+	char *text; /* of the tail, as long as the glob at most */
+};
+
+/* The hash of the last bytes, from the end, as a step computes it. */
+static void
+hash_tail(struct literal *lit, uint32_t run)
+{
+	uint32_t len = run < LITERAL_MAX ? run : LITERAL_MAX;
+
+	lit->tail = HASH_SEED;
+	lit->tail_len = len;
+	for (uint32_t i = 0; i < len; i++)
+		lit->tail = hash_byte(lit->tail,
+				      (unsigned char)lit->text[run - 1 - i]);
+}
+
+/* Walks the glob once; lit->text must have room for it. */
+static void
+find_literals(struct edge *e, struct literal *lit)
+{
+	uint32_t run = 0; /* literal bytes since the last wildcard */
+	const char *at = e->glob;
+
+	lit->whole = true;
+	lit->head = HASH_SEED;
+	while (*at) {
+		int byte;
+
+		at = glob_next(at, &byte);
+		assert(at); /* glob_check() has passed it */
+		if (byte < 0) {
+			lit->whole = false;
+			run = 0;
+			continue;
+		}
+		if (run > 0)
+			e->pairs |= pair_bit((unsigned char)lit->text[run - 1],
+					     (unsigned char)byte);
+		e->letters |= letter_bit((unsigned char)byte);
+		if (lit->whole) {
+			/* A whole name is keyed by all of it. */
+			lit->head = hash_byte(lit->head, (unsigned char)byte);
+			lit->head_len++;
+		}
+		lit->text[run++] = (char)byte;
+	}
+	lit->text[run] = '\0';
+	hash_tail(lit, run);
+}
+
+/* The hash of the first LITERAL_MAX bytes where the head is longer. */
+static uint64_t
+hash_head(const char *glob, uint32_t len)
+{
+	uint64_t hash = HASH_SEED;
+
+	for (uint32_t i = 0; i < len; i++) {
+		int byte;
+
+		glob = glob_next(glob, &byte);
+		hash = hash_byte(hash, (unsigned char)byte);
+	}
+	return hash;
+}
+
+/* Chooses the key of a new edge and links it. */
+static int
+edge_link(struct rules *rules, struct edge *e)
+{
+	struct node *node = &rules->nodes[e->node];
+	struct literal lit = { .text = malloc(strlen(e->glob) + 1) };
+	uint64_t hash = 0;
+
+	if (!lit.text)
+		return -ENOMEM;
+	find_literals(e, &lit);
+	if (lit.whole) {
+		e->how = KEY_WHOLE;
+		e->literal = take_ptr(&lit.text);
+		node->has_whole = true;
+		hash = lit.head;
+	} else if (lit.head_len > 0) {
+		uint32_t len =
+			lit.head_len < LITERAL_MAX ? lit.head_len : LITERAL_MAX;
+
+		e->how = KEY_HEAD;
+		node->heads |= UINT64_C(1) << len;
+		hash = hash_head(e->glob, len);
+	} else if (lit.tail_len > 0) {
+		e->how = KEY_TAIL;
+		node->tails |= UINT64_C(1) << lit.tail_len;
+		hash = lit.tail;
+	} else {
+		e->how = KEY_SCAN;
+	}
+	free(lit.text);
+	e->key = edge_key(e->node, e->how, hash);
+	if (e->how == KEY_SCAN) {
+		e->next = node->scan;
+		node->scan = rules->n_edges;
+	} else {
+		uint32_t *bucket =
+			&rules->buckets[e->key & (rules->n_buckets - 1)];
+
+		e->next = *bucket;
+		*bucket = rules->n_edges;
+	}
+	return 0;
+}
+
+/*
+ * The edge of `node` with this glob, made if missing.  While rules are added
+ * the edges of a node are found by a scan of its bucket: the key is not known
+ * before the glob is taken apart, so an edge is built first and dropped when
+ * its like is there.
+ */
+static int
+edge_get(struct rules *rules, uint32_t node, const char *glob, bool folds,
+	 uint32_t *ret_edge)
+{
+	struct edge e = {
+		.node = node,
+		.target = NONE,
+		.rules = NONE,
+		.fold = folds,
+	};
+	uint32_t at;
+	int r;
+
+	if (rules->n_edges >= rules->n_buckets && rehash_edges(rules) < 0)
+		return -ENOMEM;
+	r = grow(&rules->edges, rules->n_edges, sizeof(*rules->edges));
+	if (r < 0)
+		return r;
+	e.glob = strdup(glob);
+	if (!e.glob)
+		return -ENOMEM;
+	r = edge_link(rules, &e);
+	if (r < 0) {
+		free(e.glob);
+		return r;
+	}
+	rules->edges[rules->n_edges] = e;
+	for (at = e.next; at != NONE; at = rules->edges[at].next) {
+		const struct edge *old = &rules->edges[at];
+
+		if (old->node == node && old->fold == folds &&
+		    strcmp(old->glob, glob) == 0)
+			break;
+	}
+	if (at == NONE) {
+		*ret_edge = rules->n_edges++;
+		return 0;
+	}
+	/* The new one is the first of its chain. */
+	if (e.how == KEY_SCAN)
+		rules->nodes[node].scan = e.next;
+	else
+		rules->buckets[e.key & (rules->n_buckets - 1)] = e.next;
+	free(e.glob);
+	free(e.literal);
+	*ret_edge = at;
+	return 0;
+}
+
+/* Lays the path of a pattern; *ret_edge is its last edge. */
+static int
+lay_path(struct rules *rules, const struct pattern *p, bool folds,
+	 uint32_t *ret_edge)
+{
+	uint32_t node = p->floating ? NODE_ANYWHERE : NODE_TOP, edge = NONE;
+
+	for (size_t i = 0; i < p->parts.count; i++) {
+		bool is_last = i + 1 == p->parts.count;
+		uint32_t target;
+		int r;
+
+		if (strcmp(p->parts.items[i], "**") == 0) {
+			target = rules->nodes[node].deep;
+			if (target == NONE) {
+				r = node_add(rules, true, &target);
+				if (r < 0)
+					return r;
+				rules->nodes[node].deep = target;
+			}
+			node = target;
+			continue;
+		}
+		r = edge_get(rules, node, p->parts.items[i], folds, &edge);
+		if (r < 0)
+			return r;
+		target = rules->edges[edge].target;
+		if (target == NONE && !is_last) {
+			r = node_add(rules, false, &target);
+			if (r < 0)
+				return r;
+			rules->edges[edge].target = target;
+		}
+		node = target;
+	}
+	*ret_edge = edge;
+	return 0;
+}
+
+static int
+list_get(struct rules *rules, enum rule_kind kind, const char *source,
+	 uint32_t *ret_list)
+{
+	struct list *list;
+	int r;
+
+	for (uint32_t i = 0; i < rules->n_lists; i++) {
+		if (rules->lists[i].kind != kind ||
+		    strcmp(rules->lists[i].source, source) != 0)
+			continue;
+		*ret_list = i;
+		return 0;
+	}
+	if (rules->n_lists >= LISTS_MAX)
+		return -E2BIG;
+	r = grow(&rules->lists, rules->n_lists, sizeof(*rules->lists));
+	if (r < 0)
+		return r;
+	list = &rules->lists[rules->n_lists];
+	list->kind = kind;
+	list->source = strdup(source);
+	if (!list->source)
+		return -ENOMEM;
+	*ret_list = rules->n_lists++;
+	return 0;
+}
+
+static int
+rule_insert(struct rules *rules, enum rule_kind kind, const char *text,
+	    const char *source, const struct pattern *p)
+{
+	bool builtin = strcmp(source, RULES_SOURCE_BUILTIN) == 0;
+	_cleanup_(freep) char *copy = strdup(text);
+	uint32_t list, edge;
+	int r;
+
+	if (!copy)
+		return -ENOMEM;
+	r = list_get(rules, kind, source, &list);
+	if (r < 0)
+		return r;
+	r = grow(&rules->rules, rules->n_rules, sizeof(*rules->rules));
+	if (r < 0)
+		return r;
+	r = lay_path(rules, p, builtin, &edge);
+	if (r < 0)
+		return r;
+
+	rules->rules[rules->n_rules] = (struct rule){
+		.kind = kind,
+		.text = take_ptr(&copy),
+		.list = list,
+		.next = rules->edges[edge].rules,
+		.negated = p->negated,
+		/* A symlink named .vscode is as good as a directory. */
+		.dir_only = p->dir_only && !builtin,
+		.builtin = builtin,
+	};
+	rules->edges[edge].rules = rules->n_rules++;
+	rules->has_builtin |= builtin;
+	return 0;
+}
+
+int
+rules_add(struct rules *rules, enum rule_kind kind, const char *pattern,
+	  const char *source, struct errmsg *why)
+{
+	struct pattern p;
+	int r;
+
+	assert(!__atomic_load_n(&rules->frozen, __ATOMIC_RELAXED));
+	if (rules->n_rules >= LIMIT_RULES)
+		return errmsg_set(why, -E2BIG, "more than %d rules",
+				  LIMIT_RULES);
+	r = pattern_parse(pattern, &p, why);
+	if (r < 0)
+		return r;
+	r = rule_insert(rules, kind, pattern, source, &p);
+	pattern_fini(&p);
+	if (r == -E2BIG)
+		return errmsg_set(why, r, "rules from too many sources");
+	return r < 0 ? errmsg_set(why, r, "out of memory") : 0;
+}
+
+int
+rules_add_builtin(struct rules *rules)
+{
+	/* A later run outside the fence executes or trusts these. */
+	static const char *const names[] = {
+		".palerc",   ".envrc",	       ".vscode/", ".idea/",
+		".claude/",  ".codex/",	       ".cursor/", ".gemini/",
+		".mcp.json", ".devcontainer/",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		int r = rules_add(rules, RULE_PROTECT, names[i],
+				  RULES_SOURCE_BUILTIN, NULL);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+bool
+rules_empty(const struct rules *rules)
+{
+	return rules->n_rules == 0;
+}
+
+bool
+rules_get(const struct rules *rules, size_t i, enum rule_kind *ret_kind,
+	  const char **ret_pattern, const char **ret_source)
+{
+	if (i >= rules->n_rules)
+		return false;
+	*ret_kind = rules->rules[i].kind;
+	*ret_pattern = rules->rules[i].text;
+	*ret_source = rules->lists[rules->rules[i].list].source;
+	return true;
+}
