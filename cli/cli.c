@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/units.h"
 
 /* Where the usage text begins to explain. */
@@ -51,6 +52,21 @@ cli_usage_error(const struct cli_usage *usage, const char *format, ...)
 	va_end(args);
 	fprintf(stderr, "; see pale %s --help\n", usage->command);
 	return usage->usage_status;
+}
+
+int
+cli_print_json(struct buf *json)
+{
+	int r = buf_error(json);
+
+	if (r < 0) {
+		cli_error("out of memory");
+	} else {
+		fwrite(json->data, 1, json->len, stdout);
+		putchar('\n');
+	}
+	buf_fini(json);
+	return r;
 }
 
 static void

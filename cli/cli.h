@@ -132,6 +132,13 @@ int cli_usage_error(const struct cli_usage *usage, const char *format, ...)
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
+ * Prints one JSON text and a newline, and empties the buffer.  Returns 0, or
+ * -ENOMEM (told) when the text could not be built.
+ */
+struct buf;
+int cli_print_json(struct buf *json);
+
+/*
  * The options of chapter 90 that make a policy, parsed into a request: -w -m -s
  * --rw --hide --protect --allow --hide-path --socket --dev --env-hide --home
  * --net --tmp --no-nest --preset --config --timeout --linger

@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 #include <uv.h>
 
+#include "base/json.h"
 #include "cli/cli.h"
 
 static const struct cli_usage usage = {
@@ -20,21 +21,6 @@ static const struct cli_usage usage = {
 	.usage_status = 2,
 };
 
-static int
-print_json(const char *kernel)
-{
-	json_t *all =
-		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "pale", VERSION,
-			  "kernel", kernel, "libfuse", fuse_pkgversion(),
-			  "libuv", uv_version_string(), "sqlite",
-			  sqlite3_libversion(), "jansson", JANSSON_VERSION);
-	int r = all ? json_dumpf(all, stdout, JSON_COMPACT) : -1;
-
-	json_decref(all);
-	putchar('\n');
-	return r < 0 ? 1 : 0;
-}
-
 int
 cmd_version(int argc, char **argv)
 {
@@ -43,6 +29,14 @@ cmd_version(int argc, char **argv)
 		{ cli_common_options, &common },
 		{ 0 },
 	};
+	struct {
+		const char *name, *version;
+	} rows[] = {
+		{ "pale", VERSION }, { "kernel", "" },
+		{ "libfuse", "" },   { "libuv", "" },
+		{ "sqlite", "" },    { "jansson", JANSSON_VERSION },
+	};
+	struct buf json = { 0 };
 	struct utsname kernel;
 	int first, status;
 
@@ -52,16 +46,22 @@ cmd_version(int argc, char **argv)
 		return cli_usage_error(&usage, "no operand is expected");
 	if (uname(&kernel) < 0)
 		kernel.release[0] = '\0';
+	rows[1].version = kernel.release;
+	rows[2].version = fuse_pkgversion();
+	rows[3].version = uv_version_string();
+	rows[4].version = sqlite3_libversion();
 	if (common.json)
-		return print_json(kernel.release);
-
-	printf("pale     %s\n"
-	       "kernel   %s\n"
-	       "libfuse  %s\n"
-	       "libuv    %s\n"
-	       "sqlite   %s\n"
-	       "jansson  %s\n",
-	       VERSION, kernel.release, fuse_pkgversion(), uv_version_string(),
-	       sqlite3_libversion(), JANSSON_VERSION);
-	return 0;
+		jsonw_begin(&json, '{');
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (!common.json) {
+			printf("%-9s%s\n", rows[i].name, rows[i].version);
+			continue;
+		}
+		jsonw_key(&json, rows[i].name);
+		jsonw_text(&json, rows[i].version);
+	}
+	if (!common.json)
+		return 0;
+	jsonw_end(&json, '}');
+	return cli_print_json(&json) < 0 ? 1 : 0;
 }

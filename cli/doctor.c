@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * pale doctor: what this machine can enforce, how strongly, what is missing
+ * and the command that mends it.
+ *
+ * `level` speaks of file effects alone; what a world can reach by other ways
+ * (sockets, network, resources) is said beside it, each for itself.
+ */
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/probes.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum level {
+	LEVEL_FULL,
+	LEVEL_PARTIAL,
+	LEVEL_UNAVAILABLE,
+};
+
+static const char *const level_names[] = { "full", "partial", "unavailable" };
+
+struct diagnosis {
+	struct probe_result *results; /* probes_count */
+	bool injected;
+	enum level level;
+	enum level sockets, abstract, limits;
+	bool net_none;
+};
+
+/* What holds on every machine, in this version. */
+static const char *const known_limits[] = {
+	"reads are not fenced: every mode reads all but what is hidden",
+	"the network is the host's or none (--net none); there is no "
+	"allow-list",
+	"unix datagram sockets cannot be made inside (EPROTONOSUPPORT)",
+	"io_uring is refused (ENOSYS)",
+	"FIFOs of the host can be opened by a racing program unless --no-nest",
+	"a program inside that wants its own seccomp listener gets EBUSY",
+	"autofs paths that are not mounted yet stay empty inside",
+	"pale mount fences only who goes through it: its level is partial",
+};
+
+static const char *const known_limits_root[] = {
+	"a nested sandbox cannot mount a /proc of its own (ours has covers)",
+	"root without capabilities cannot write into other users' --rw places",
+	"access(2) in the workspace answers by mode bits",
+};
+
+static const struct cli_usage usage = {
+	.command = "doctor",
+	.synopsis = "[--json]",
+	.about =
+		"Tells what this machine can enforce, what is missing, and how "
+		"to mend it.\n"
+		"Exit status: 0 full, 1 partial, 2 unavailable.",
+	.usage_status = 2,
+};
+
+static void
+judge(struct diagnosis *d)
+{
+	for (size_t i = 0; i < probes_count; i++) {
+		if (d->results[i].ok)
+			continue;
+		switch (probes[i].lack) {
+		case PROBE_VITAL:
+			d->level = LEVEL_UNAVAILABLE;
+			break;
+		case PROBE_PARTIAL:
+			if (d->level == LEVEL_FULL)
+				d->level = LEVEL_PARTIAL;
+			break;
+		case PROBE_SOCKETS:
+			d->sockets = LEVEL_PARTIAL;
+			break;
+		case PROBE_ABSTRACT:
+			d->abstract = LEVEL_PARTIAL;
+			break;
+		case PROBE_NET:
+			d->net_none = false;
+			break;
+		case PROBE_LIMITS:
+			d->limits = LEVEL_PARTIAL;
+			break;
+		case PROBE_FEATURE:
+		case PROBE_NOTE:
+			break;
+		}
+	}
+}
+
+static const char *
+cure_of(const struct diagnosis *d, size_t i)
+{
+	return d->results[i].cure ? d->results[i].cure : probes[i].cure;
+}
+
+static void
+pair(struct buf *out, const char *key, const char *text)
+{
+	jsonw_key(out, key);
+	jsonw_text(out, text);
+}
+
+static void
+put_probe(struct buf *out, const struct diagnosis *d, size_t i)
+{
+	const struct probe_result *result = &d->results[i];
+
+	jsonw_begin(out, '{');
+	pair(out, "name", probes[i].name);
+	jsonw_key(out, "ok");
+	jsonw_bool(out, result->ok);
+	pair(out, "detail", result->detail);
+	pair(out, "use", probes[i].use);
+	pair(out, "lack", probe_lack_name(probes[i].lack));
+	pair(out, "cure", result->ok ? NULL : cure_of(d, i));
+	jsonw_end(out, '}');
+}
+
+static void
+put_strings(struct buf *out, const char *const *items, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		jsonw_text(out, items[i]);
+}
+
+static int
+print_json(const struct diagnosis *d)
+{
+	struct buf out = { 0 };
+
+	jsonw_begin(&out, '{');
+	pair(&out, "level", level_names[d->level]);
+	jsonw_key(&out, "missing");
+	jsonw_begin(&out, '[');
+	for (size_t i = 0; i < probes_count; i++)
+		if (!d->results[i].ok && probes[i].lack != PROBE_NOTE)
+			jsonw_text(&out, probes[i].name);
+	jsonw_end(&out, ']');
+	jsonw_key(&out, "ipc");
+	jsonw_begin(&out, '{');
+	pair(&out, "sockets", level_names[d->sockets]);
+	pair(&out, "abstract", level_names[d->abstract]);
+	pair(&out, "fifos", level_names[LEVEL_PARTIAL]);
+	jsonw_end(&out, '}');
+	pair(&out, "net", d->net_none ? "full" : "none");
+	pair(&out, "limits", level_names[d->limits]);
+	jsonw_key(&out, "injected");
+	jsonw_bool(&out, d->injected);
+	jsonw_key(&out, "probes");
+	jsonw_begin(&out, '[');
+	for (size_t i = 0; i < probes_count; i++)
+		put_probe(&out, d, i);
+	jsonw_end(&out, ']');
+	jsonw_key(&out, "known");
+	jsonw_begin(&out, '[');
+	put_strings(&out, known_limits, COUNT(known_limits));
+	if (geteuid() == 0)
+		put_strings(&out, known_limits_root, COUNT(known_limits_root));
+	jsonw_end(&out, ']');
+	jsonw_end(&out, '}');
+	return cli_print_json(&out);
+}
+
+static void
+print_table(const struct diagnosis *d, bool verbose)
+{
+	printf("enforcement: %s%s\n\n", level_names[d->level],
+	       d->injected ? " (probe results injected)" : "");
+	for (size_t i = 0; i < probes_count; i++) {
+		bool ok = d->results[i].ok;
+
+		printf("  %-8s%-19s%s\n", ok ? "ok" : "missing", probes[i].name,
+		       d->results[i].detail);
+		if (!ok || verbose)
+			printf("  %27s%s\n",
+			       probes[i].lack == PROBE_NOTE ? "" : "for: ",
+			       probes[i].use);
+		if (!ok)
+			printf("  %27s%s\n", "mend: ", cure_of(d, i));
+	}
+	printf("\nsockets: %s, abstract sockets: %s, FIFOs: partial, "
+	       "--net none: %s, limits: %s\n\nKnown limits:\n",
+	       level_names[d->sockets], level_names[d->abstract],
+	       d->net_none ? "full" : "none", level_names[d->limits]);
+	for (size_t i = 0; i < COUNT(known_limits); i++)
+		printf("  - %s\n", known_limits[i]);
+	for (size_t i = 0; geteuid() == 0 && i < COUNT(known_limits_root); i++)
+		printf("  - %s\n", known_limits_root[i]);
+}
+
+int
+cmd_doctor(int argc, char **argv)
+{
+	_cleanup_(freep) struct probe_result *results = NULL;
+	struct diagnosis d = { .net_none = true };
+	struct cli_common common = { 0 };
+	const struct cli_group groups[] = {
+		{ cli_common_options, &common },
+		{ 0 },
+	};
+	struct errmsg why = { "" };
+	int first, status;
+
+	if (!cli_parse(&usage, groups, argc, argv, &first, &status))
+		return status;
+	if (first < argc)
+		return cli_usage_error(&usage, "no operand is expected");
+
+	results = calloc(probes_count, sizeof(*results));
+	if (!results) {
+		cli_error("out of memory");
+		return 2;
+	}
+	d.results = results;
+	if (probes_run(results, &d.injected, &why) < 0) {
+		cli_error("%s", why.text);
+		return 2;
+	}
+	judge(&d);
+
+	if (!common.json)
+		print_table(&d, common.verbose > 0);
+	else if (print_json(&d) < 0)
+		return 2;
+	return (int)d.level;
+}
