@@ -21,7 +21,8 @@
  *
  * The judged step and its check are one critical section: a check holds the
  * guard's lock until gitguard_end().  It is an innermost lock, held across the
- * one file system call of the step, and never across a reply.
+ * one file system call of the step, never across a reply and never across
+ * another check.
  *
  * Thread: fuse, many at once.
  */
@@ -62,8 +63,11 @@ struct gitguard_at {
 	unsigned char below;
 };
 
-/* Whether the guard wants to see an operation on this name.  Pure, cheap. */
-bool gitguard_cares(const struct gitguard_at *at);
+/*
+ * Whether the guard wants to see an operation on this name: pure and cheap.
+ * Always for SYMLINK, LINK and RENAME, else by the name.
+ */
+bool gitguard_cares(enum policy_op op, const struct gitguard_at *at);
 
 enum gitguard_action {
 	GITGUARD_PLAIN,	  /* do the operation yourself */
@@ -87,10 +91,18 @@ struct gitguard_check {
 	struct policy_verdict verdict;
 	enum gitguard_action action;
 	char rule[GITGUARD_RULE_MAX]; /* "git-dir", "git-config#<key>" */
-	struct gitguard *held;
+	/*
+	 * The directory became a git directory, and the files named by
+	 * gitguard_replaced[] in it are new inodes: their entries are to be
+	 * invalidated after the reply.
+	 */
+	bool replaced;
+	struct gitguard *held; /* private, like what follows */
 	const struct policy *policy;
-	unsigned int kind; /* private: which content rule */
+	unsigned int kind;
 };
+
+extern const char *const gitguard_replaced[]; /* NULL-terminated */
 
 void gitguard_end(struct gitguard_check *check);
 
@@ -111,8 +123,7 @@ int gitguard_check(struct gitguard *guard, const struct policy *policy,
 		   enum policy_op op, const struct gitguard_at *at,
 		   struct gitguard_check *ret_check);
 
-/* Both ends of a rename; `flags` are renameat2's.  Call for every rename of a
- * directory or symlink, and when either end is cared for. */
+/* Both ends of a rename; `flags` are renameat2's. */
 int gitguard_rename(struct gitguard *guard, const struct policy *policy,
 		    const struct gitguard_at *from,
 		    const struct gitguard_at *to, unsigned int flags,
