@@ -69,7 +69,7 @@ lint-text:
 
 lint-sh:
 	@echo "  SHELLCHECK"
-	$(Q)shellcheck -x -P SCRIPTDIR $$(grep -lE '^#! ?/bin/(ba)?sh|^# shellcheck shell=' $(SCRIPTS) 2>/dev/null)
+	$(Q)shellcheck -x -P SCRIPTDIR -e SC2015 $$(grep -lE '^#! ?/bin/(ba)?sh|^# shellcheck shell=' $(SCRIPTS) 2>/dev/null)
 
 lint-man: $(B)/pale
 	@echo "  MAN"
