@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "mount-helper/children.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "mount-helper/advice.h"
+#include "mount-helper/steps.h"
+
+static int
+socket_pair(int ret_fds[2], struct errmsg *why)
+{
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret_fds) < 0)
+		return errmsg_set(why, -errno,
+				  "cannot connect the processes of a world: %s",
+				  strerror(errno));
+	return 0;
+}
+
+/* In the child: never returns. */
+static void
+exec_warden(struct helper *h, int world_fd, int keeper_fd)
+{
+	struct strv argv = { 0 };
+	const int fds[] = { h->policy_fd, world_fd, keeper_fd, h->client_fd };
+	const char *const names[] = { "--policy-fd", "--world-fd",
+				      "--keeper-fd", "--client-fd" };
+	sigset_t none;
+
+	(void)setsid();
+	release_stdio();
+	if (strv_extend(&argv, &h->plan.warden) < 0)
+		_exit(125);
+	for (size_t i = 0; i < 4; i++) {
+		if (fds[i] < 0)
+			continue;
+		if (fcntl(fds[i], F_SETFD, 0) < 0 ||
+		    strv_add(&argv, names[i]) < 0 ||
+		    strv_addf(&argv, "%d", fds[i]) < 0)
+			_exit(125);
+	}
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)execv(argv.items[0], argv.items);
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+int
+children_start_warden(struct children *kids, struct helper *h,
+		      struct errmsg *why)
+{
+	int world[2], keeper[2];
+	int r;
+
+	r = step_begin(STEP_WARDEN, why);
+	if (r < 0)
+		return r;
+	if (h->plan.warden.count == 0)
+		return errmsg_set(why, -EINVAL,
+				  "mount plan: it names no warden");
+	r = socket_pair(world, why);
+	if (r < 0)
+		return r;
+	r = socket_pair(keeper, why);
+	if (r < 0) {
+		(void)close(world[0]);
+		(void)close(world[1]);
+		return r;
+	}
+	kids->warden = fork();
+	if (kids->warden == 0)
+		exec_warden(h, world[1], keeper[1]);
+	r = kids->warden < 0 ? -errno : 0;
+	(void)close(world[1]);
+	(void)close(keeper[1]);
+	h->world_sock = world[0];
+	kids->warden_sock = keeper[0];
+	(void)close(take_fd(&h->policy_fd));
+	if (h->client_fd >= 0)
+		(void)close(take_fd(&h->client_fd));
+	if (r < 0) {
+		kids->warden = 0;
+		return errmsg_set(why, r, "cannot start the warden: %s",
+				  strerror(-r));
+	}
+	return 0;
+}
+
+static int
+write_proc(pid_t pid, const char *file, const char *text)
+{
+	char path[64];
+	int fd, r;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = fd_write_all(fd, text, strlen(text));
+	(void)close(fd);
+	return r;
+}
+
+/*
+ * Everybody is who he was: an ordinary user maps itself alone, root maps all
+ * ids one to one.  Written by the keeper, since root's map needs a capability
+ * in the parent's namespace.
+ */
+static int
+write_id_maps(pid_t pid, const struct plan *plan, struct errmsg *why)
+{
+	char uid_map[64], gid_map[64];
+	int r;
+
+	r = step_begin(STEP_ID_MAP, why);
+	if (r < 0)
+		return r;
+	if (geteuid() == 0) {
+		(void)strcpy(uid_map, "0 0 4294967295");
+		(void)strcpy(gid_map, "0 0 4294967295");
+	} else {
+		(void)snprintf(uid_map, sizeof(uid_map), "%u %u 1", plan->uid,
+			       plan->uid);
+		(void)snprintf(gid_map, sizeof(gid_map), "%u %u 1", plan->gid,
+			       plan->gid);
+	}
+	r = write_proc(pid, "setgroups", "deny");
+	if (r == 0)
+		r = write_proc(pid, "uid_map", uid_map);
+	if (r == 0)
+		r = write_proc(pid, "gid_map", gid_map);
+	if (r == -EPERM && geteuid() == 0) {
+		/* A root that is itself in a user namespace has fewer ids. */
+		(void)snprintf(uid_map, sizeof(uid_map), "0 0 1");
+		r = write_proc(pid, "uid_map", uid_map);
+		if (r == 0)
+			r = write_proc(pid, "gid_map", uid_map);
+	}
+	if (r < 0)
+		return errmsg_set(why, r,
+				  "cannot map users into the new user "
+				  "namespace: %s%s",
+				  strerror(-r), advice_userns(r));
+	return 0;
+}
+
+/* fork(2) into new namespaces. */
+static pid_t
+clone_into(unsigned long flags)
+{
+	long pid = syscall(SYS_clone, flags | SIGCHLD, 0UL, 0UL, 0UL, 0UL);
+
+	return pid < 0 ? -errno : (pid_t)pid;
+}
+
+static pid_t
+clone_usher(struct helper *h)
+{
+	unsigned long flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+	pid_t pid;
+
+	if (h->plan.flags & PLAN_NET_NONE)
+		flags |= CLONE_NEWNET;
+	if (h->plan.flags & PLAN_NO_USERNS) {
+		h->userns = false;
+		return clone_into(flags);
+	}
+	h->userns = true;
+	pid = clone_into(flags | CLONE_NEWUSER);
+	if (pid >= 0 || geteuid() != 0 ||
+	    (pid != -EPERM && pid != -ENOSPC && pid != -EINVAL &&
+	     pid != -EUSERS))
+		return pid;
+
+	/* Root needs no user namespace for the others. */
+	h->userns = false;
+	return clone_into(flags);
+}
+
+int
+children_start_usher(struct children *kids, struct helper *h,
+		     const struct groups *groups, struct errmsg *why)
+{
+	int pair[2];
+	pid_t pid;
+	int r;
+
+	r = step_begin(STEP_NAMESPACES, why);
+	if (r < 0)
+		return r;
+	r = socket_pair(pair, why);
+	if (r < 0)
+		return r;
+	h->init_sock = pair[1];
+	pid = clone_usher(h);
+	if (pid == 0) {
+		(void)close(pair[0]);
+		(void)close(kids->warden_sock);
+		(void)close(h->control);
+		usher_main(h);
+	}
+	(void)close(take_fd(&h->init_sock));
+	(void)close(take_fd(&h->world_sock));
+	kids->init_sock = pair[0];
+	if (pid < 0)
+		return errmsg_set(why, (int)pid,
+				  "cannot make namespaces for the world: %s%s",
+				  strerror(-(int)pid), advice_userns((int)pid));
+	kids->usher = pid;
+
+	if (h->userns) {
+		r = write_id_maps(pid, &h->plan, why);
+		if (r < 0)
+			return r;
+	}
+	r = groups_enter(groups, pid, why);
+	if (r < 0)
+		return r;
+	/* Now it may go on. */
+	return wire_send(kids->init_sock, WIRE_GO, 0, 0, -1);
+}
+
+int
+children_start_unconfined(struct children *kids, struct helper *h,
+			  const struct groups *groups, struct errmsg *why)
+{
+	int pair[2];
+	pid_t pid;
+	int r;
+
+	r = step_begin(STEP_INIT, why);
+	if (r < 0)
+		return r;
+	r = socket_pair(pair, why);
+	if (r < 0)
+		return r;
+	h->init_sock = pair[1];
+	pid = fork();
+	if (pid == 0) {
+		(void)close(pair[0]);
+		(void)close(h->control);
+		init_main(h, -1);
+	}
+	(void)close(take_fd(&h->init_sock));
+	kids->init_sock = pair[0];
+	if (pid < 0)
+		return errmsg_set(why, -errno, "cannot fork: %s",
+				  strerror(errno));
+	kids->init = pid;
+	return groups_enter(groups, pid, why);
+}
+
+bool
+children_forget(struct children *kids, pid_t pid)
+{
+	pid_t *const all[] = { &kids->warden, &kids->usher, &kids->init };
+
+	for (size_t i = 0; i < 3; i++) {
+		if (*all[i] != pid)
+			continue;
+		*all[i] = 0;
+		return true;
+	}
+	return false;
+}
+
+bool
+children_left(const struct children *kids)
+{
+	return kids->warden > 0 || kids->usher > 0 || kids->init > 0;
+}
+
+void
+children_kill(const struct children *kids)
+{
+	const pid_t all[] = { kids->warden, kids->usher, kids->init };
+
+	for (size_t i = 0; i < 3; i++)
+		if (all[i] > 0)
+			(void)kill(all[i], SIGKILL);
+}
+
+bool
+children_has_message(int sock)
+{
+	struct pollfd one = { .fd = sock, .events = POLLIN };
+
+	return poll(&one, 1, 0) > 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef MOUNT_HELPER_CHILDREN_H
+#define MOUNT_HELPER_CHILDREN_H
+
+/*
+ * The keeper's children and its connections to them.  Pids are 0 and
+ * descriptors -1 where there is none (any more).
+ */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "mount-helper/groups.h"
+#include "mount-helper/helper.h"
+
+struct children {
+	pid_t warden, usher, init;
+	int warden_sock; /* to the warden */
+	int init_sock;	 /* to usher and init */
+	int world_child; /* the warden's end of "world", until it is started */
+};
+
+#define CHILDREN_NONE                                                 \
+	{                                                             \
+		.warden_sock = -1, .init_sock = -1, .world_child = -1 \
+	}
+
+/* Each with a sentence in `why`; what was started before stays started. */
+int children_start_warden(struct children *kids, struct helper *h,
+			  struct errmsg *why);
+int children_start_usher(struct children *kids, struct helper *h,
+			 const struct groups *groups, struct errmsg *why);
+int children_start_unconfined(struct children *kids, struct helper *h,
+			      const struct groups *groups, struct errmsg *why);
+
+/* False when the pid is none of the children. */
+bool children_forget(struct children *kids, pid_t pid);
+bool children_left(const struct children *kids);
+void children_kill(const struct children *kids);
+
+bool children_has_message(int sock);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * init: the first process of the world.
+ *
+ * It mounts /proc, gives up what can be given up, says READY, waits for GO,
+ * starts the command and from then on reaps.  When the command has ended (and
+ * the time to linger is over) it kills what is left, says EXITED and ends; the
+ * kernel would kill the rest anyway, but then nobody could say that it is so.
+ *
+ * It shares its descriptor table with the usher until the seccomp listener has
+ * been handed over, which it cannot do itself: from the filter on, it makes
+ * no call that the filter watches, for a watched init could wait for itself.
+ *
+ * An unconfined init (danger-full-access) is an ordinary process that takes
+ * orphans in; it kills by descending from itself.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "mount-helper/helper.h"
+#include "mount-helper/lockdown.h"
+#include "mount-helper/mounts.h"
+#include "mount-helper/spawn.h"
+#include "mount-helper/steps.h"
+#include "mount-helper/sweep.h"
+
+/* How long the killed may take to die: one may sit in a slow disk's call. */
+#define REAP_MS 5000
+
+struct init {
+	struct helper *h;
+	bool confined;
+	int sock, signals;
+	pid_t command; /* 0: none (any more) */
+	struct wire_msg exited;
+	bool done; /* `exited` is filled in */
+};
+
+static _Noreturn void
+die(struct init *init, int r, const struct errmsg *why)
+{
+	(void)wire_send_failed(init->sock, r, why);
+	_exit(125);
+}
+
+static void
+default_signals(void)
+{
+	struct sigaction action = { .sa_handler = SIG_DFL };
+
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)sigaction(sig, &action, NULL);
+}
+
+/* Everything but 0, 1, 2 and the two that init lives by. */
+static int
+keep_descriptors(struct init *init, struct errmsg *why)
+{
+	int r;
+
+	r = step_begin(STEP_DESCRIPTORS, why);
+	if (r < 0)
+		return r;
+	if (dup3(init->sock, 3, O_CLOEXEC) < 0 && init->sock != 3)
+		return errmsg_set(why, -errno, "cannot move descriptors: %s",
+				  strerror(errno));
+	init->sock = 3;
+	return fd_close_from(4);
+}
+
+static int
+confine(struct init *init, int listener_pipe, struct errmsg *why)
+{
+	const struct plan *plan = &init->h->plan;
+	int listener, r;
+
+	r = proc_mount(geteuid() == 0, why);
+	if (r < 0)
+		return r;
+	r = lockdown_inherited(why);
+	if (r < 0)
+		return r;
+	r = lockdown_capabilities(1ULL << CAP_SYS_ADMIN | 1ULL << CAP_KILL);
+	if (r < 0)
+		return errmsg_set(why, r, "cannot drop capabilities: %s",
+				  strerror(-r));
+	r = lockdown_filter(plan->flags & PLAN_OBSERVE,
+			    plan->flags & PLAN_NO_NEST, &listener, why);
+	if (r < 0)
+		return r;
+	/* The usher changes its table once it has read the number. */
+	if (unshare(CLONE_FILES) < 0)
+		return errmsg_set(why, -errno,
+				  "cannot leave the shared descriptors: %s",
+				  strerror(errno));
+	r = fd_write_all(listener_pipe, &listener, sizeof(listener));
+	if (r < 0)
+		return errmsg_set(why, r, "cannot hand on the listener: %s",
+				  strerror(-r));
+	return 0;
+}
+
+static void
+start_command(struct init *init)
+{
+	struct errmsg why = { "" };
+	int exec_error = 0, r;
+
+	r = spawn_command(init->h, &init->command, &exec_error, &why);
+	if (r < 0)
+		die(init, r, &why);
+	if (init->command > 0) {
+		(void)wire_send(init->sock, WIRE_STARTED, init->command, 0, -1);
+	} else {
+		init->exited = (struct wire_msg){
+			.type = WIRE_EXITED,
+			.value = exec_error,
+			.flags = EXITED_EXEC_FAILED,
+			.status = (exec_error == ENOENT || exec_error == ENOTDIR
+					   ? 127
+					   : 126)
+				  << 8,
+		};
+		init->done = true;
+	}
+	/* The pipes belong to the command alone. */
+	release_stdio();
+}
+
+static uint64_t
+usec(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000u + (uint64_t)time->tv_usec;
+}
+
+static void
+on_change(struct init *init, pid_t pid, int status, const struct rusage *usage)
+{
+	if (pid != init->command)
+		return;
+	if (WIFSTOPPED(status)) {
+		(void)wire_send(init->sock, WIRE_STOPPED, 0, WSTOPSIG(status),
+				-1);
+		return;
+	}
+	init->command = 0;
+	init->done = true;
+	init->exited = (struct wire_msg){
+		.type = WIRE_EXITED,
+		.status = status,
+		.user_us = usec(&usage->ru_utime),
+		.sys_us = usec(&usage->ru_stime),
+		.max_rss_kib = (uint64_t)usage->ru_maxrss,
+	};
+}
+
+/* False when there is no child left. */
+static bool
+reap(struct init *init)
+{
+	struct rusage usage;
+	int status;
+	pid_t pid;
+
+	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED | __WALL,
+			    &usage)) > 0)
+		on_change(init, pid, status, &usage);
+	return pid == 0;
+}
+
+static void
+on_order(struct init *init, const struct wire_msg *msg)
+{
+	if (msg->type == WIRE_SIGNAL && msg->value > 0 && msg->value < NSIG) {
+		if (msg->flags & SIGNAL_ALL)
+			sweep_signal(init->confined, msg->value);
+		else if (init->command > 0)
+			(void)kill(init->command, msg->value);
+	} else if (msg->type == WIRE_CONTINUE && init->command > 0) {
+		/* A shell with groups of its own leads one. */
+		(void)kill(init->command, SIGCONT);
+		if (getpgid(init->command) == init->command)
+			(void)kill(-init->command, SIGCONT);
+	}
+}
+
+/* Waits up to `timeout_ms`; false when the keeper is gone. */
+static bool
+turn(struct init *init, int timeout_ms)
+{
+	struct pollfd polls[2] = { { .fd = init->sock, .events = POLLIN },
+				   { .fd = init->signals, .events = POLLIN } };
+	struct signalfd_siginfo info;
+	struct wire_msg msg;
+	_cleanup_(closep) int fd = -1;
+
+	if (poll(polls, 2, timeout_ms) <= 0)
+		return true;
+	if (polls[1].revents)
+		(void)!read(init->signals, &info, sizeof(info));
+	if (!polls[0].revents)
+		return true;
+	if (wire_recv(init->sock, &msg, &fd) <= 0)
+		return false;
+	on_order(init, &msg);
+	return true;
+}
+
+/* Lets what the command left behind live a little, then nobody. */
+static void
+empty_world(struct init *init, bool alive)
+{
+	int64_t now = clock_mono_ns(), end;
+
+	end = now + (int64_t)init->h->plan.linger_ms * 1000000;
+	while (alive && now < end) {
+		if (!turn(init, (int)((end - now) / 1000000) + 1))
+			break;
+		alive = reap(init);
+		now = clock_mono_ns();
+	}
+	end = clock_mono_ns() + REAP_MS * 1000000LL;
+	while (alive && clock_mono_ns() < end) {
+		sweep_signal(init->confined, SIGKILL);
+		(void)turn(init, init->confined ? 100 : 5);
+		alive = reap(init);
+	}
+}
+
+static void
+live(struct init *init)
+{
+	bool alive = true;
+
+	while (!init->done) {
+		if (!turn(init, -1)) {
+			/* In a world of its own, its end is everybody's. */
+			if (!init->confined)
+				empty_world(init, true);
+			_exit(125);
+		}
+		alive = reap(init);
+	}
+	empty_world(init, alive && reap(init));
+	(void)fd_send(init->sock, &init->exited, sizeof(init->exited), NULL, 0);
+}
+
+_Noreturn void
+init_main(struct helper *h, int listener_pipe)
+{
+	struct init init = {
+		.h = h,
+		.confined = !(h->plan.flags & PLAN_UNCONFINED),
+		.sock = h->init_sock,
+	};
+	struct errmsg why = { "" };
+	struct wire_msg msg;
+	sigset_t chld;
+	int fd = -1, r = 0;
+
+	(void)prctl(PR_SET_NAME, "pale-init");
+	if (init.confined)
+		r = confine(&init, listener_pipe, &why);
+	else
+		(void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (r == 0)
+		r = keep_descriptors(&init, &why);
+	if (r == 0)
+		r = step_begin(STEP_READY, &why);
+	if (r < 0)
+		die(&init, r, &why);
+
+	(void)sigemptyset(&chld);
+	(void)sigaddset(&chld, SIGCHLD);
+	init.signals = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	(void)umask(h->umask);
+	/* Last, after every change of credentials, which would undo it. */
+	if (init.confined) {
+		(void)prctl(PR_SET_DUMPABLE, 0);
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	}
+	(void)wire_send(init.sock, WIRE_READY, 0, 0, -1);
+	default_signals();
+
+	while (wire_recv(init.sock, &msg, &fd) > 0 && msg.type != WIRE_GO)
+		closep(&fd);
+	if (msg.type != WIRE_GO)
+		_exit(125);
+	start_command(&init);
+	live(&init);
+	_exit(0);
+}
