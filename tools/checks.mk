@@ -65,11 +65,11 @@ lint-layers:
 
 lint-text:
 	@echo "  TEXT"
-	$(Q)tools/check-text
+	$(Q)tools/check-text && tools/check-protocol
 
 lint-sh:
 	@echo "  SHELLCHECK"
-	$(Q)shellcheck -x -P SCRIPTDIR -e SC2015 $$(grep -lE '^#! ?/bin/(ba)?sh|^# shellcheck shell=' $(SCRIPTS) 2>/dev/null)
+	$(Q)shellcheck -x -P SCRIPTDIR -S warning $$(grep -lE '^#! ?/bin/(ba)?sh|^# shellcheck shell=' $(SCRIPTS) 2>/dev/null)
 
 lint-man: $(B)/pale
 	@echo "  MAN"
