@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "cli/client.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/json.h"
+
+#define HELLO_TIMEOUT_MS 5000
+
+/* A notification that came while an answer was waited for. */
+struct kept {
+	STAILQ_ENTRY(kept) link;
+	struct rpc_message message;
+};
+
+struct rpc_client {
+	int sock;
+	uint64_t last_id;
+	struct rpc_lines lines;
+	STAILQ_HEAD(, kept) kept;
+};
+
+static int
+connect_in(const char *world_dir, int *ret_sock)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	_cleanup_(closep) int dir =
+		open(world_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	_cleanup_(closep) int sock = -1;
+
+	if (dir < 0)
+		return -errno;
+	/* By descriptor: sun_path is shorter than many runtime directories. */
+	(void)snprintf(addr.sun_path, sizeof(addr.sun_path),
+		       "/proc/self/fd/%d/sock", dir);
+	sock = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (sock < 0 ||
+	    connect(sock, (const struct sockaddr *)&addr, sizeof(addr)) < 0)
+		return -errno;
+	*ret_sock = take_fd(&sock);
+	return 0;
+}
+
+struct rpc_client *
+rpc_client_close(struct rpc_client *client)
+{
+	struct kept *kept;
+
+	if (!client)
+		return NULL;
+	while ((kept = STAILQ_FIRST(&client->kept))) {
+		STAILQ_REMOVE_HEAD(&client->kept, link);
+		rpc_message_fini(&kept->message);
+		free(kept);
+	}
+	rpc_lines_fini(&client->lines);
+	closep(&client->sock);
+	free(client);
+	return NULL;
+}
+
+/* More bytes, or -ETIMEDOUT at `until_ns` (0: never), -ECONNRESET. */
+static int
+read_more(struct rpc_client *client, int64_t until_ns)
+{
+	struct pollfd polled = { .fd = client->sock, .events = POLLIN };
+	char bytes[16 * 1024];
+	int wait_ms = -1, r;
+	ssize_t n;
+
+	if (until_ns) {
+		int64_t left = until_ns - clock_mono_ns();
+
+		wait_ms = left > 0 ? (int)(left / 1000000) + 1 : 0;
+	}
+	r = poll(&polled, 1, wait_ms);
+	if (r < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (r == 0)
+		return -ETIMEDOUT;
+	n = read(client->sock, bytes, sizeof(bytes));
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (n == 0)
+		return -ECONNRESET;
+	return rpc_lines_put(&client->lines, bytes, (size_t)n);
+}
+
+static int
+next_message(struct rpc_client *client, int64_t until_ns,
+	     struct rpc_message *ret_message)
+{
+	struct rpc_fault fault = { 0 };
+	const char *line;
+	size_t len;
+	int r;
+
+	while ((r = rpc_lines_next(&client->lines, &line, &len)) == 0) {
+		r = read_more(client, until_ns);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0)
+		return r;
+	r = rpc_parse(line, len, ret_message, &fault);
+	return r == -EBADMSG ? -EPROTO : r;
+}
+
+static int64_t
+deadline(int timeout_ms)
+{
+	return timeout_ms < 0 ? 0
+			      : clock_mono_ns() + (int64_t)timeout_ms * 1000000;
+}
+
+static int
+keep(struct rpc_client *client, struct rpc_message *message)
+{
+	struct kept *kept = calloc(1, sizeof(*kept));
+
+	if (!kept) {
+		rpc_message_fini(message);
+		return -ENOMEM;
+	}
+	kept->message = *message;
+	STAILQ_INSERT_TAIL(&client->kept, kept, link);
+	return 0;
+}
+
+/* The answer to the last request; what comes before it is kept. */
+static int
+await_answer(struct rpc_client *client, int timeout_ms,
+	     struct rpc_message *ret_message)
+{
+	int64_t until_ns = deadline(timeout_ms);
+	char id[RPC_ID_MAX];
+	int r;
+
+	(void)snprintf(id, sizeof(id), "%llu",
+		       (unsigned long long)client->last_id);
+	for (;;) {
+		r = next_message(client, until_ns, ret_message);
+		if (r < 0)
+			return r;
+		if (ret_message->kind == RPC_NOTIFICATION) {
+			r = keep(client, ret_message);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		/* An error without an id speaks of the connection. */
+		if (strcmp(ret_message->id.json, id) == 0 ||
+		    ret_message->kind == RPC_ERROR)
+			return 0;
+		rpc_message_fini(ret_message);
+	}
+}
+
+static int
+take_answer(const struct rpc_message *message, json_t **ret_result,
+	    struct errmsg *why)
+{
+	const char *text;
+
+	if (message->kind == RPC_ERROR) {
+		text = json_string_value(
+			json_object_get(message->error, "message"));
+		return errmsg_set(why, -EREMOTEIO, "%s",
+				  text ? text : "the warden refused");
+	}
+	if (ret_result)
+		*ret_result = json_deep_copy(message->result);
+	return ret_result && !*ret_result ? -ENOMEM : 0;
+}
+
+int
+rpc_client_call(struct rpc_client *client, enum rpc_method method,
+		const struct buf *params, int timeout_ms, json_t **ret_result,
+		struct errmsg *why)
+{
+	_cleanup_(buf_fini) struct buf line = { 0 };
+	struct rpc_message message = { 0 };
+	int r;
+
+	rpc_write_request(&line, ++client->last_id, method, params);
+	r = buf_error(&line);
+	if (r == 0)
+		r = fd_write_all(client->sock, line.data, line.len);
+	if (r == 0)
+		r = await_answer(client, timeout_ms, &message);
+	if (r == -EPIPE)
+		r = -ECONNRESET;
+	if (r < 0)
+		return errmsg_set(why, r, "%s: %s", rpc_method_name(method),
+				  r == -ETIMEDOUT ? "the warden does not answer"
+				  : r == -ECONNRESET ? "the warden has gone"
+						     : strerror(-r));
+	r = take_answer(&message, ret_result, why);
+	rpc_message_fini(&message);
+	return r;
+}
+
+int
+rpc_client_next(struct rpc_client *client, int timeout_ms,
+		struct rpc_message *ret_message)
+{
+	int64_t until_ns = deadline(timeout_ms);
+	struct kept *kept = STAILQ_FIRST(&client->kept);
+	int r;
+
+	if (kept) {
+		STAILQ_REMOVE_HEAD(&client->kept, link);
+		*ret_message = kept->message;
+		free(kept);
+		return 0;
+	}
+	for (;;) {
+		r = next_message(client, until_ns, ret_message);
+		if (r < 0 || ret_message->kind == RPC_NOTIFICATION)
+			return r;
+		rpc_message_fini(ret_message);
+	}
+}
+
+static int
+say_hello(struct rpc_client *client, enum rpc_role role, struct errmsg *why)
+{
+	_cleanup_(buf_fini) struct buf params = { 0 };
+
+	jsonw_begin(&params, '{');
+	jsonw_key(&params, "protocol");
+	jsonw_int(&params, RPC_PROTOCOL);
+	jsonw_key(&params, "client");
+	jsonw_text(&params, "pale " VERSION);
+	jsonw_key(&params, "role");
+	jsonw_text(&params, rpc_role_name(role));
+	jsonw_end(&params, '}');
+	return rpc_client_call(client, RPC_HELLO, &params, HELLO_TIMEOUT_MS,
+			       NULL, why);
+}
+
+int
+rpc_client_open(const char *world_dir, enum rpc_role role,
+		struct rpc_client **ret_client, struct errmsg *why)
+{
+	_cleanup_(rpc_client_closep) struct rpc_client *client =
+		calloc(1, sizeof(*client));
+	int r;
+
+	if (!client)
+		return errmsg_set(why, -ENOMEM, "out of memory");
+	client->sock = -1;
+	STAILQ_INIT(&client->kept);
+	r = connect_in(world_dir, &client->sock);
+	if (r < 0)
+		return errmsg_set(why, r, "cannot reach the world in '%s': %s",
+				  world_dir, strerror(-r));
+	r = say_hello(client, role, why);
+	if (r < 0)
+		return r == -EREMOTEIO ? -EPROTO : r;
+	*ret_client = take_ptr(&client);
+	return 0;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "cli/host_keeper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/errmsg.h"
+#include "base/fd.h"
+#include "base/hostmount.h"
+#include "base/strv.h"
+#include "base/wire.h"
+#include "cli/worlds.h"
+#include "fusefs/fs.h"
+
+struct keeper {
+	const struct keeper_plan *plan;
+	int world; /* our ends of the two pairs */
+	int warden;
+	int status_fd; /* −1: told */
+	pid_t pid;     /* of the warden */
+	struct hostmount mount;
+	bool mounted;
+	bool done; /* the warden said that all is on record */
+};
+
+static volatile sig_atomic_t term_asked;
+
+static void
+on_term(int signum)
+{
+	(void)signum;
+	term_asked = 1;
+}
+
+/*
+ * A session of its own, so that no ^C of the caller's shell ends the mount;
+ * another name than pale's, so that `killall pale` leaves one to tidy up.
+ */
+static void
+set_apart(const struct keeper_plan *plan, const sigset_t *blocked)
+{
+	const struct sigaction action = { .sa_handler = on_term };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	(void)setsid();
+	(void)prctl(PR_SET_NAME, "mount-keeper");
+	(void)sigprocmask(SIG_BLOCK, blocked, NULL);
+	(void)sigaction(SIGTERM, &action, NULL);
+	for (int fd = 0; null >= 0 && fd <= 2; fd++)
+		(void)dup2(null, fd);
+	closep(&null);
+	if (chdir("/") < 0 || !plan->foreground)
+		return;
+	(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() == 1)
+		term_asked = 1;
+}
+
+static void
+tell(struct keeper *keeper, const char *text)
+{
+	if (keeper->status_fd < 0)
+		return;
+	(void)fd_write_all(keeper->status_fd, text, strlen(text));
+	closep(&keeper->status_fd);
+	keeper->status_fd = -1;
+}
+
+/* ---- the warden ---- */
+
+static int
+warden_argv(const struct keeper_plan *plan, int world, int warden,
+	    struct strv *argv)
+{
+	int r;
+
+	r = strv_add(argv, "pale");
+	if (r == 0)
+		r = strv_add(argv, "warden");
+	if (r == 0)
+		r = strv_addf(argv, "--policy-fd=%d", plan->policy_fd);
+	if (r == 0)
+		r = strv_addf(argv, "--world-fd=%d", world);
+	if (r == 0)
+		r = strv_addf(argv, "--keeper-fd=%d", warden);
+	if (r == 0)
+		r = strv_addf(argv, "--world=%s", plan->world);
+	if (r == 0)
+		r = strv_addf(argv, "--mountpoint=%s", plan->mountpoint);
+	if (r == 0 && plan->own_mounts)
+		r = strv_add(argv, "--own-mounts");
+	return r;
+}
+
+static void
+exec_warden(char **argv, const int *kept, size_t n)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)signal(SIGTERM, SIG_DFL);
+	for (size_t i = 0; i < n; i++)
+		(void)fcntl(kept[i], F_SETFD, 0);
+	(void)execv("/proc/self/exe", argv);
+	_exit(127);
+}
+
+static int
+start_warden(struct keeper *keeper)
+{
+	_cleanup_(strv_fini) struct strv argv = { 0 };
+	int world[2], warden[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, world) < 0)
+		return -errno;
+	keeper->world = world[0];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, warden) < 0) {
+		(void)close(world[1]);
+		return -errno;
+	}
+	keeper->warden = warden[0];
+
+	const int kept[] = { keeper->plan->policy_fd, world[1], warden[1] };
+	int r = warden_argv(keeper->plan, world[1], warden[1], &argv);
+
+	if (r == 0) {
+		keeper->pid = fork();
+		if (keeper->pid == 0)
+			exec_warden(argv.items, kept, 3);
+		r = keeper->pid < 0 ? -errno : 0;
+	}
+	(void)close(world[1]);
+	(void)close(warden[1]);
+	return r;
+}
+
+/*
+ * The next record from the socket `from`; whatever the warden says of its own
+ * failure goes before.  -ECONNRESET: it died.
+ */
+static int
+await(struct keeper *keeper, int from, enum wire_type wanted,
+      struct errmsg *why)
+{
+	struct pollfd polled[2] = {
+		{ .fd = keeper->warden, .events = POLLIN },
+		{ .fd = from, .events = POLLIN },
+	};
+	int fds[FD_PASS_MAX];
+	struct wire_msg msg;
+	size_t nfds;
+	ssize_t n;
+
+	for (;;) {
+		if (poll(polled, 2, -1) < 0 && errno == EINTR)
+			continue;
+		n = fd_recv(polled[0].revents ? keeper->warden : from, &msg,
+			    sizeof(msg), fds, &nfds);
+		if (n != sizeof(msg))
+			return errmsg_set(why, -ECONNRESET,
+					  "the warden died while starting");
+		while (nfds > 0)
+			(void)close(fds[--nfds]);
+		if (msg.type == wanted)
+			return 0;
+		if (msg.type != WIRE_FAILED)
+			continue;
+		msg.text[sizeof(msg.text) - 1] = '\0';
+		return errmsg_set(why, -msg.value, "%s", msg.text);
+	}
+}
+
+/* ---- the mount ---- */
+
+static int
+make_mount(struct keeper *keeper, struct errmsg *why)
+{
+	_cleanup_(closep) int fuse_fd = -1;
+	char options[256];
+	const struct hostmount_spec spec = {
+		.source = keeper->plan->workspace,
+		.mountpoint = keeper->plan->mountpoint,
+		.options = options,
+	};
+	struct wire_msg msg = { .type = WIRE_FUSE };
+	int r;
+
+	r = fs_mount_options(geteuid(), getegid(), geteuid() == 0, options,
+			     sizeof(options));
+	if (r < 0)
+		return errmsg_set(why, r, "mount options: %s", strerror(-r));
+	r = hostmount_make(&spec, &keeper->mount, &fuse_fd, why);
+	if (r < 0)
+		return r;
+	keeper->mounted = true;
+	msg.id = keeper->mount.dev;
+	r = fd_send(keeper->world, &msg, sizeof(msg), &fuse_fd, 1);
+	return r < 0 ? errmsg_set(why, r, "the warden died while starting") : 0;
+}
+
+static int
+start(struct keeper *keeper, struct errmsg *why)
+{
+	int r = start_warden(keeper);
+
+	if (r < 0)
+		return errmsg_set(why, r, "cannot start the warden: %s",
+				  strerror(-r));
+	/* It has opened the workspace: now that may be covered. */
+	r = await(keeper, keeper->world, WIRE_READY, why);
+	if (r == 0)
+		r = make_mount(keeper, why);
+	if (r == 0)
+		r = await(keeper, keeper->warden, WIRE_SERVING, why);
+	if (r < 0)
+		return r;
+	closep(&keeper->world);
+	keeper->world = -1;
+	tell(keeper, "+");
+	return 0;
+}
+
+/*
+ * Asked to take the mount away.  What is in use is detached all the same, and
+ * the warden told not to wait for the last of its users.
+ */
+static void
+take_away(struct keeper *keeper)
+{
+	const struct wire_msg msg = { .type = WIRE_ENDED };
+	const char *mountpoint = keeper->plan->mountpoint;
+	char type[64];
+	dev_t found;
+
+	if (hostmount_find(mountpoint, &found, type, sizeof(type)) == 0 &&
+	    found == keeper->mount.dev &&
+	    hostmount_remove(mountpoint, false, NULL) == 0)
+		return;
+	(void)hostmount_detach(mountpoint, keeper->mount.dev, NULL);
+	(void)fd_send(keeper->warden, &msg, sizeof(msg), NULL, 0);
+}
+
+/* Until the warden is gone. */
+static void
+keep(struct keeper *keeper, const sigset_t *unblocked)
+{
+	struct pollfd polled = { .fd = keeper->warden, .events = POLLIN };
+	int fds[FD_PASS_MAX];
+	struct wire_msg msg;
+	size_t nfds;
+	ssize_t n;
+
+	for (;;) {
+		if (term_asked) {
+			term_asked = 0;
+			take_away(keeper);
+		}
+		if (ppoll(&polled, 1, NULL, unblocked) < 0)
+			continue;
+		n = fd_recv(keeper->warden, &msg, sizeof(msg), fds, &nfds);
+		if (n <= 0)
+			return;
+		while (nfds > 0)
+			(void)close(fds[--nfds]);
+		if (msg.type == WIRE_ENDED)
+			take_away(keeper);
+		keeper->done |= msg.type == WIRE_DONE;
+	}
+}
+
+static void
+tidy(struct keeper *keeper)
+{
+	const char *mountpoint = keeper->plan->mountpoint;
+
+	if (keeper->mounted) {
+		(void)hostmount_detach(mountpoint, keeper->mount.dev, NULL);
+		closep(&keeper->mount.line);
+	}
+	closep(&keeper->warden);
+	closep(&keeper->world);
+	if (keeper->pid > 0)
+		(void)waitpid(keeper->pid, NULL, 0);
+	if (!keeper->done)
+		(void)worlds_reap(keeper->plan->world, NULL);
+}
+
+int
+host_keeper_run(const struct keeper_plan *plan)
+{
+	struct keeper keeper = { .plan = plan,
+				 .world = -1,
+				 .warden = -1,
+				 .status_fd = plan->status_fd,
+				 .mount = { .line = -1 } };
+	struct errmsg why = { "" };
+	sigset_t blocked, unblocked;
+	int r;
+
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGTERM);
+	sigemptyset(&unblocked);
+	set_apart(plan, &blocked);
+	r = start(&keeper, &why);
+	if (r == 0)
+		keep(&keeper, &unblocked);
+	tidy(&keeper);
+	/* After tidying: who sees the failure finds nothing left of it. */
+	tell(&keeper, why.text);
+	return r < 0;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "cli/host_world.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/dirs.h"
+#include "base/fd.h"
+#include "base/hostmount.h"
+#include "cli/host_keeper.h"
+#include "cli/worlds.h"
+
+/* ---- what cannot work is refused before anything is made ---- */
+
+/* `path` is `dir` or lies below it; both canonical. */
+static bool
+is_within(const char *path, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	if (strcmp(dir, "/") == 0)
+		return true;
+	return strncmp(path, dir, len) == 0 &&
+	       (path[len] == '\0' || path[len] == '/');
+}
+
+/*
+ * The warden opens its records and socket by path: under the mount they would
+ * be asked of the warden itself.
+ */
+static int
+check_own_dirs(const char *mountpoint, struct errmsg *why)
+{
+	int (*const dirs[])(char **) = { dirs_state, dirs_runtime,
+					 dirs_config };
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		_cleanup_(freep) char *path = NULL;
+		_cleanup_(freep) char *real = NULL;
+
+		if (dirs[i](&path) < 0)
+			return errmsg_set(why, -ENOMEM, "out of memory");
+		real = realpath(path, NULL);
+		if (is_within(real ? real : path, mountpoint))
+			return errmsg_set(why, -EINVAL,
+					  "a mount on '%s' would cover pale's "
+					  "own directory '%s'; choose another "
+					  "mount point",
+					  mountpoint, real ? real : path);
+	}
+	return 0;
+}
+
+/* A dead mount of ours in the way is what the last crash left: off with it. */
+static int
+check_occupied(const char *mountpoint, struct errmsg *why)
+{
+	char type[64];
+	struct stat st;
+	dev_t dev;
+
+	if (hostmount_find(mountpoint, &dev, type, sizeof(type)) < 0 ||
+	    strcmp(type, HOSTMOUNT_TYPE) != 0)
+		return 0;
+	if (stat(mountpoint, &st) < 0 && errno == ENOTCONN)
+		return hostmount_detach(mountpoint, dev, why);
+	return errmsg_set(why, -EBUSY,
+			  "'%s' is a mount of pale already; "
+			  "take it away with: pale umount %s",
+			  mountpoint, mountpoint);
+}
+
+static int
+check_place(const char *mountpoint, struct errmsg *why)
+{
+	struct stat st;
+	int r;
+
+	r = check_occupied(mountpoint, why);
+	if (r < 0)
+		return r;
+	if (stat(mountpoint, &st) < 0)
+		return errmsg_set(why, -errno, "mount point '%s': %s",
+				  mountpoint, strerror(errno));
+	if (!S_ISDIR(st.st_mode))
+		return errmsg_set(why, -ENOTDIR,
+				  "mount point '%s': not a directory",
+				  mountpoint);
+	if (strcmp(mountpoint, "/") == 0)
+		return errmsg_set(why, -EINVAL, "'/' cannot be mounted over");
+	return check_own_dirs(mountpoint, why);
+}
+
+static int
+check_policy(const struct policy *policy, struct errmsg *why)
+{
+	if (policy->mode == POLICY_DANGER_FULL_ACCESS)
+		return errmsg_set(why, -EINVAL,
+				  "danger-full-access has no fence to mount; "
+				  "use the directory itself");
+	if (policy->require_full)
+		return errmsg_set(why, -EOPNOTSUPP,
+				  "a mount fences only those who go through "
+				  "it: its enforcement is partial, and "
+				  "--require full refuses that");
+	return 0;
+}
+
+/* A mount inside what it shows; on top of it is no problem. */
+static bool
+needs_own_mounts(const struct policy *policy, const char *mountpoint)
+{
+	for (size_t i = 0; i < policy->n_roots; i++)
+		if (policy->roots[i].kind != POLICY_ROOT_RW &&
+		    strcmp(policy->roots[i].path, mountpoint) != 0 &&
+		    is_within(mountpoint, policy->roots[i].path))
+			return true;
+	return false;
+}
+
+/* ---- start ---- */
+
+/* What the keeper says: "+" when the mount serves, else the sentence. */
+static int
+await_status(int fd, struct errmsg *why)
+{
+	char text[ERRMSG_MAX];
+	ssize_t n = read(fd, text, sizeof(text) - 1);
+
+	while (n < 0 && errno == EINTR)
+		n = read(fd, text, sizeof(text) - 1);
+	if (n > 0 && text[0] == '+')
+		return 0;
+	text[n > 0 ? n : 0] = '\0';
+	return errmsg_set(why, -EIO, "%s",
+			  n > 0 ? text : "the mount's keeper died");
+}
+
+static volatile sig_atomic_t stop_asked;
+
+static void
+on_stop(int signum)
+{
+	(void)signum;
+	stop_asked = 1;
+}
+
+/* Until the keeper is gone; ^C and SIGTERM take the mount away. */
+static int
+stay(pid_t keeper)
+{
+	const struct sigaction action = { .sa_handler = on_stop };
+	int status;
+
+	(void)sigaction(SIGINT, &action, NULL);
+	(void)sigaction(SIGTERM, &action, NULL);
+	(void)sigaction(SIGHUP, &action, NULL);
+	while (waitpid(keeper, &status, 0) < 0) {
+		if (errno != EINTR)
+			return -errno;
+		if (stop_asked)
+			(void)kill(keeper, SIGTERM);
+	}
+	return 0;
+}
+
+static int
+start_keeper(const struct host_world *world, struct keeper_plan *plan,
+	     struct errmsg *why)
+{
+	int status[2], r;
+	pid_t pid;
+
+	if (pipe2(status, O_CLOEXEC) < 0)
+		return errmsg_set(why, -errno, "%s", strerror(errno));
+	plan->status_fd = status[1];
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		_exit(host_keeper_run(plan));
+	(void)close(status[1]);
+	r = pid < 0 ? errmsg_set(why, -errno, "%s", strerror(errno))
+		    : await_status(status[0], why);
+	(void)close(status[0]);
+	if (r == 0 && world->foreground)
+		r = stay(pid);
+	return r;
+}
+
+int
+host_world_start(const struct host_world *world, struct errmsg *why)
+{
+	_cleanup_(freep) char *mountpoint = NULL;
+	_cleanup_(freep) char *json = NULL;
+	_cleanup_(closep) int policy_fd = -1;
+	char id[WORLD_ID_LEN + 1];
+	struct keeper_plan plan = { .foreground = world->foreground };
+	int r;
+
+	r = check_policy(world->policy, why);
+	if (r < 0)
+		return r;
+	r = hostmount_canonical(world->mountpoint, &mountpoint);
+	if (r < 0)
+		return errmsg_set(why, r, "mount point '%s': %s",
+				  world->mountpoint, strerror(-r));
+	r = check_place(mountpoint, why);
+	if (r < 0)
+		return r;
+
+	r = policy_encode(world->policy, &json);
+	if (r == 0)
+		r = fd_memfile("policy", json, strlen(json), &policy_fd);
+	if (r == 0)
+		r = worlds_new_id(id);
+	if (r < 0)
+		return errmsg_set(why, r, "%s", strerror(-r));
+	plan.world = id;
+	plan.mountpoint = mountpoint;
+	plan.workspace = world->policy->roots[0].path;
+	plan.policy_fd = policy_fd;
+	plan.own_mounts = needs_own_mounts(world->policy, mountpoint);
+	return start_keeper(world, &plan, why);
+}

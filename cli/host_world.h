@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CLI_HOST_WORLD_H
+#define CLI_HOST_WORLD_H
+
+/*
+ * A world that the whole host sees: `pale mount`.
+ *
+ *   pale mount ──fork──▶ keeper ──exec──▶ warden
+ *        ◀── status pipe ──┘  ◀─ wire.h ─┘
+ *
+ * The keeper mounts, hands the descriptor to the warden, and from then on
+ * waits for one thing: the warden's end, however it comes.  Then it detaches
+ * the mount, within milliseconds, so that a dead mount never lies over the
+ * files.  When the keeper dies first, the warden does the same; when both are
+ * killed at once, fusermount3 still stands by for an ordinary user.
+ *
+ * Thread: main.
+ */
+
+#include <stdbool.h>
+
+#include "base/errmsg.h"
+#include "policy/policy.h"
+
+struct host_world {
+	struct policy *policy;
+	const char *mountpoint; /* any spelling; must be a directory */
+	bool foreground;	/* stay until it is unmounted */
+	bool quiet;
+};
+
+/*
+ * Mounts and returns when it serves; in the foreground, when it is over.
+ * Errors with a sentence.
+ */
+int host_world_start(const struct host_world *world, struct errmsg *why);
+
+#endif

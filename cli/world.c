@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * pale world list|show|mode|stop
+ *
+ * `list` reads what the wardens have written down; the others speak to one
+ * warden.  A world is named by its id, its mount point or its workspace.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/hostmount.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/worlds.h"
+
+#define CALL_TIMEOUT_MS 30000
+#define STOP_TIMEOUT_MS 40000
+
+struct opts {
+	struct cli_common common;
+	const char *workspace, *session, *world;
+};
+
+static const struct cli_option rows[] = {
+	{ "world", 0, CLI_STRING, offsetof(struct opts, world), "ID",
+	  "this world", NULL },
+	{ "workspace", 'w', CLI_STRING, offsetof(struct opts, workspace), "DIR",
+	  "the worlds of this workspace", NULL },
+	{ "session", 's', CLI_STRING, offsetof(struct opts, session), "NAME",
+	  "the worlds of this session", NULL },
+	CLI_END,
+};
+
+/* ---- list ---- */
+
+static bool
+is_wanted(const struct world_info *world, const struct opts *opts,
+	  const char *workspace)
+{
+	if (opts->world && strcmp(opts->world, world->id) != 0)
+		return false;
+	if (opts->session && strcmp(opts->session, world->session) != 0)
+		return false;
+	return !workspace || strcmp(workspace, world->workspace) == 0;
+}
+
+/* A name may hold anything; a line of the list is one line. */
+static void
+put_text(const char *text)
+{
+	_cleanup_(buf_fini) struct buf shown = { 0 };
+
+	escape_bytes(&shown, text, strlen(text));
+	for (size_t i = 0; i < shown.len; i++) {
+		if (shown.data[i] < ' ' || shown.data[i] == 0x7f)
+			printf("\\x%02x", shown.data[i]);
+		else
+			putchar(shown.data[i]);
+	}
+}
+
+static void
+print_world(const struct world_info *world)
+{
+	printf("%-8s  %-5s  %-15s  %-8s  %7d  ", world->id, world->kind,
+	       world->mode, world->session, (int)world->pid);
+	put_text(world->workspace);
+	if (world->mountpoint) {
+		fputs(" on ", stdout);
+		put_text(world->mountpoint);
+	}
+	putchar('\n');
+}
+
+static int
+run_list(const struct opts *opts, int argc, char **argv, struct errmsg *why)
+{
+	_cleanup_(world_list_fini) struct world_list list = { 0 };
+	_cleanup_(freep) char *workspace = NULL;
+	int r;
+
+	(void)argc;
+	(void)argv;
+	if (opts->workspace) {
+		r = hostmount_canonical(opts->workspace, &workspace);
+		if (r < 0)
+			return errmsg_set(why, r, "'%s': %s", opts->workspace,
+					  strerror(-r));
+	}
+	worlds_import_left();
+	r = worlds_list(&list, why);
+	if (r < 0)
+		return r;
+	if (isatty(STDOUT_FILENO) && !opts->common.json)
+		printf("%-8s  %-5s  %-15s  %-8s  %7s  %s\n", "ID", "KIND",
+		       "MODE", "SESSION", "PID", "WORKSPACE");
+	for (size_t i = 0; i < list.count; i++) {
+		if (!is_wanted(&list.items[i], opts, workspace))
+			continue;
+		if (opts->common.json)
+			puts(list.items[i].json);
+		else
+			print_world(&list.items[i]);
+	}
+	return 0;
+}
+
+/* ---- one world ---- */
+
+/* The world meant by an operand, or by the options, or by where we are. */
+static int
+find_world(const struct opts *opts, const char *operand,
+	   const struct world_list *list, const struct world_info **ret_world,
+	   struct errmsg *why)
+{
+	const char *name = operand	 ? operand
+			   : opts->world ? opts->world
+					 : opts->workspace;
+
+	return worlds_find(list, name, opts->session, ret_world, why);
+}
+
+static int
+call_world(const struct world_info *world, enum rpc_method method,
+	   const struct buf *params, json_t **ret_result, struct errmsg *why)
+{
+	_cleanup_(rpc_client_closep) struct rpc_client *client = NULL;
+	int r = rpc_client_open(world->dir, RPC_OPERATOR, &client, why);
+
+	if (r < 0)
+		return r;
+	return rpc_client_call(client, method, params, CALL_TIMEOUT_MS,
+			       ret_result, why);
+}
+
+static void
+print_member(const char *prefix, const char *key, const json_t *value)
+{
+	printf("%s%s: ", prefix, key);
+	if (json_is_string(value))
+		put_text(json_string_value(value));
+	else if (json_is_integer(value))
+		printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	else if (json_is_boolean(value))
+		fputs(json_is_true(value) ? "yes" : "no", stdout);
+	else
+		putchar('-');
+	putchar('\n');
+}
+
+/* "workspace: /p", "denials.count: 3": one level of objects, flattened. */
+static void
+print_show(json_t *result)
+{
+	const char *key, *inner;
+	json_t *value, *member;
+
+	json_object_foreach(result, key, value)
+	{
+		char prefix[64];
+
+		if (!json_is_object(value)) {
+			print_member("", key, value);
+			continue;
+		}
+		(void)snprintf(prefix, sizeof(prefix), "%s.", key);
+		json_object_foreach(value, inner, member)
+			print_member(prefix, inner, member);
+	}
+}
+
+static int
+run_show(const struct opts *opts, int argc, char **argv, struct errmsg *why)
+{
+	_cleanup_(world_list_fini) struct world_list list = { 0 };
+	const struct world_info *world;
+	json_t *result;
+	int r;
+
+	r = worlds_list(&list, why);
+	if (r == 0)
+		r = find_world(opts, argc > 0 ? argv[0] : NULL, &list, &world,
+			       why);
+	if (r == 0)
+		r = call_world(world, RPC_WORLD_SHOW, NULL, &result, why);
+	if (r < 0)
+		return r;
+	if (opts->common.json) {
+		(void)json_dumpf(result, stdout, JSON_COMPACT);
+		putchar('\n');
+	} else {
+		print_show(result);
+	}
+	json_decref(result);
+	return 0;
+}
+
+static int
+run_mode(const struct opts *opts, int argc, char **argv, struct errmsg *why)
+{
+	_cleanup_(world_list_fini) struct world_list list = { 0 };
+	_cleanup_(buf_fini) struct buf params = { 0 };
+	const struct world_info *world;
+	json_t *result;
+	int r;
+
+	jsonw_begin(&params, '{');
+	jsonw_key(&params, "mode");
+	jsonw_text(&params, argv[argc - 1]);
+	jsonw_end(&params, '}');
+	r = worlds_list(&list, why);
+	if (r == 0)
+		r = find_world(opts, argc > 1 ? argv[0] : NULL, &list, &world,
+			       why);
+	if (r == 0)
+		r = call_world(world, RPC_WORLD_MODE, &params, &result, why);
+	if (r < 0)
+		return r;
+	if (opts->common.json) {
+		(void)json_dumpf(result, stdout, JSON_COMPACT);
+		putchar('\n');
+	} else if (!opts->common.quiet) {
+		printf("%s %s (was %s)\n", world->id,
+		       json_string_value(json_object_get(result, "mode")),
+		       json_string_value(json_object_get(result, "previous")));
+	}
+	json_decref(result);
+	return 0;
+}
+
+static int
+stop_world(const struct world_info *world, struct errmsg *why)
+{
+	int r = call_world(world, RPC_WORLD_STOP, NULL, NULL, why);
+
+	/* It may end by itself meanwhile, which is as well. */
+	if (r < 0 && r != -ECONNRESET && r != -ECONNREFUSED && r != -ENOENT)
+		return r;
+	r = worlds_await_end(world, STOP_TIMEOUT_MS);
+	return r < 0 ? errmsg_set(why, r, "world %s (process %d) does not end",
+				  world->id, (int)world->pid)
+		     : 0;
+}
+
+static int
+run_stop(const struct opts *opts, int argc, char **argv, struct errmsg *why)
+{
+	_cleanup_(world_list_fini) struct world_list list = { 0 };
+	int r = worlds_list(&list, why);
+
+	for (int i = 0; r == 0 && (i == 0 || i < argc); i++) {
+		const struct world_info *world;
+
+		r = find_world(opts, argc > 0 ? argv[i] : NULL, &list, &world,
+			       why);
+		if (r == 0)
+			r = stop_world(world, why);
+	}
+	return r;
+}
+
+/* ---- the verbs ---- */
+
+static const struct verb {
+	struct cli_usage usage;
+	int min, max; /* operands */
+	int (*run)(const struct opts *opts, int argc, char **argv,
+		   struct errmsg *why);
+} verbs[] = {
+	{ { .command = "world list",
+	    .synopsis = "[options]",
+	    .about = "Lists the worlds that are alive: id, kind, mode, "
+		     "session, process, workspace.",
+	    .usage_status = 2 },
+	  0,
+	  0,
+	  run_list },
+	{ { .command = "world show",
+	    .synopsis = "[options] [WORLD]",
+	    .about = "Shows one world.  WORLD is an id, a workspace or a "
+		     "mount point; without it,\n"
+		     "the world of the current directory.",
+	    .usage_status = 2 },
+	  0,
+	  1,
+	  run_show },
+	{ { .command = "world mode",
+	    .synopsis = "[options] [WORLD] read-only|workspace-write",
+	    .about = "Changes the mode of a running world.  When it returns, "
+		     "the new mode holds, also\n"
+		     "for files that are open already.",
+	    .usage_status = 2 },
+	  1,
+	  2,
+	  run_mode },
+	{ { .command = "world stop",
+	    .synopsis = "[options] [WORLD...]",
+	    .about = "Ends worlds and waits until they are gone.",
+	    .usage_status = 2 },
+	  0,
+	  256,
+	  run_stop },
+};
+
+static const struct cli_usage world_usage = {
+	.command = "world",
+	.synopsis = "list|show|mode|stop [options]",
+	.about = "Lists, shows, changes and stops worlds; see pale world VERB "
+		 "--help.",
+	.usage_status = 2,
+};
+
+static int
+run_verb(const struct verb *verb, int argc, char **argv)
+{
+	struct opts opts = { 0 };
+	const struct cli_group groups[] = {
+		{ rows, &opts },
+		{ cli_common_options, &opts.common },
+		{ 0 },
+	};
+	struct errmsg why = { "" };
+	int first, status;
+
+	if (!cli_parse(&verb->usage, groups, argc, argv, &first, &status))
+		return status;
+	if (argc - first < verb->min || argc - first > verb->max)
+		return cli_usage_error(&verb->usage,
+				       "wrong number of arguments");
+	if (verb->run(&opts, argc - first, argv + first, &why) < 0) {
+		cli_error("%s", why.text);
+		return 1;
+	}
+	return 0;
+}
+
+int
+cmd_world(int argc, char **argv)
+{
+	const struct cli_group none[] = { { 0 } };
+
+	if (argc < 2)
+		return cli_usage_error(&world_usage, "which verb?");
+	if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
+		cli_usage_print(&world_usage, none);
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		/* "world list" after its blank */
+		if (strcmp(strchr(verbs[i].usage.command, ' ') + 1, argv[1]) ==
+		    0)
+			return run_verb(&verbs[i], argc - 1, argv + 1);
+	return cli_usage_error(&world_usage, "no verb '%s'", argv[1]);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Whatever ends a world (its keeper, its mount, a client, a signal) goes
+ * through warden_end() once.  From there the mount is taken away by who made
+ * it, and only then does the service stop: the other order would show every
+ * visitor ENOTCONN for a moment.  The wait is bounded.
+ */
+
+#include "warden/life.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/hostmount.h"
+#include "warden/observer.h"
+#include "warden/warden_priv.h"
+
+/* How long a mount may take to go before it is cut off. */
+#define END_WAIT_MS 5000
+
+/* How long the last flush may take before the kernel ends us. */
+#define FINISH_WAIT_S 30
+
+int
+life_send(int fd, enum wire_type type)
+{
+	const struct wire_msg msg = { .type = type };
+
+	return fd_send(fd, &msg, sizeof(msg), NULL, 0);
+}
+
+void
+life_send_failure(int fd, int r, const struct errmsg *why)
+{
+	struct wire_msg msg = { .type = WIRE_FAILED, .value = -r };
+
+	memcpy(msg.text, why->text, strnlen(why->text, sizeof(msg.text) - 1));
+	(void)fd_send(fd, &msg, sizeof(msg), NULL, 0);
+}
+
+/* Nothing more to wait for: with the handles the loop ends. */
+static void
+close_watches(struct warden *warden)
+{
+	uv_handle_t *const handles[] = {
+		(uv_handle_t *)&warden->wake,
+		(uv_handle_t *)&warden->term,
+		(uv_handle_t *)&warden->end_timer,
+		(uv_handle_t *)&warden->keeper_poll,
+		(uv_handle_t *)&warden->world_poll,
+	};
+
+	for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++)
+		if (handles[i]->type != UV_UNKNOWN_HANDLE &&
+		    !uv_is_closing(handles[i]))
+			uv_close(handles[i], NULL);
+}
+
+static void
+on_end_timer(uv_timer_t *timer)
+{
+	struct warden *warden = timer->data;
+
+	log_line(warden->log, LOG_ERROR, "the mount did not go in time");
+	close_watches(warden);
+}
+
+void
+warden_end(struct warden *warden, const char *reason)
+{
+	bool wait;
+
+	if (warden->ending)
+		return;
+	warden->ending = true;
+	log_line(warden->log, LOG_NOTE, "ending: %s", reason);
+	server_close(warden->server);
+
+	wait = !warden->keeper_gone && warden->watching &&
+	       !(warden->opt.mountpoint && atomic_load(&warden->fs_ended)) &&
+	       life_send(warden->opt.keeper_fd, WIRE_ENDED) == 0 &&
+	       uv_timer_start(&warden->end_timer, on_end_timer, END_WAIT_MS,
+			      0) == 0;
+	if (!wait)
+		close_watches(warden);
+}
+
+/* ---- what the neighbours say ---- */
+
+static void
+on_keeper(uv_poll_t *poll, int status, int events)
+{
+	struct warden *warden = poll->data;
+	int fds[FD_PASS_MAX];
+	struct wire_msg msg;
+	size_t nfds;
+	ssize_t n;
+
+	(void)status;
+	(void)events;
+	n = fd_recv(warden->opt.keeper_fd, &msg, sizeof(msg), fds, &nfds);
+	while (n > 0 && nfds > 0)
+		(void)close(fds[--nfds]);
+	if (n == -EAGAIN || (n > 0 && msg.type != WIRE_ENDED))
+		return;
+
+	/* A keeper that died leaves the mount to us. */
+	if (n <= 0 && warden->opt.mountpoint)
+		(void)hostmount_detach(warden->opt.mountpoint,
+				       warden->mount_dev, NULL);
+	warden->keeper_gone = true;
+	warden_end(warden, n > 0 ? "the keeper asks" : "the keeper is gone");
+	close_watches(warden);
+}
+
+static struct policy *
+get_policy(void *data)
+{
+	return warden_policy_get(data);
+}
+
+static void
+start_observer(struct warden *warden, int listener, pid_t init_pid)
+{
+	const struct observer_config config = {
+		.listener = listener,
+		.usher_sock = warden->opt.world_fd,
+		.init_pid = init_pid,
+		.policy_get = get_policy,
+		.data = warden,
+		.denials = warden->denials,
+	};
+	struct errmsg why = { "" };
+
+	warden->listener = listener;
+	if (observer_start(&config, &warden->observer, &why) == 0)
+		return;
+	/* The keeper holds a duplicate and answers in our place. */
+	log_line(warden->log, LOG_ERROR, "no observer: %s", why.text);
+	closep(&warden->listener);
+	warden->listener = -1;
+}
+
+static void
+on_world(uv_poll_t *poll, int status, int events)
+{
+	struct warden *warden = poll->data;
+	int fds[FD_PASS_MAX];
+	struct wire_msg msg;
+	size_t nfds = 0;
+	ssize_t n;
+
+	(void)status;
+	(void)events;
+	n = fd_recv(warden->opt.world_fd, &msg, sizeof(msg), fds, &nfds);
+	if (n == -EAGAIN)
+		return;
+	if (n == sizeof(msg) && msg.type == WIRE_LISTENER && nfds == 1) {
+		/* From here on the observer reads this socket, and waits. */
+		uv_close((uv_handle_t *)poll, NULL);
+		(void)fcntl(warden->opt.world_fd, F_SETFL, O_RDWR);
+		start_observer(warden, fds[0], msg.pid);
+		return;
+	}
+	while (n > 0 && nfds > 0)
+		(void)close(fds[--nfds]);
+	/* The mounter may go when it likes; the keeper speaks for the world. */
+	if (n <= 0)
+		(void)uv_poll_stop(poll);
+}
+
+static void
+on_term(uv_signal_t *handle, int signum)
+{
+	struct warden *warden = handle->data;
+
+	(void)signum;
+	if (getppid() != warden->parent)
+		warden->keeper_gone = true;
+	warden_end(warden, "SIGTERM");
+}
+
+static void
+on_wake(uv_async_t *async)
+{
+	struct warden *warden = async->data;
+
+	if (atomic_exchange(&warden->new_denials, false))
+		server_denials(warden->server);
+	/*
+	 * Unmounted.  A run's mount goes with its namespace: its keeper knows
+	 * better when the world is over.
+	 */
+	if (atomic_load(&warden->fs_ended) && warden->opt.mountpoint) {
+		warden_end(warden, "unmounted");
+		close_watches(warden);
+	}
+}
+
+/* ---- the loop's life ---- */
+
+int
+life_init(struct warden *warden, struct errmsg *why)
+{
+	int r;
+
+	warden->parent = getppid();
+	warden->listener = -1;
+	(void)pthread_mutex_init(&warden->policy_lock, NULL);
+	(void)pthread_mutex_init(&warden->mode_lock, NULL);
+	r = uv_loop_init(&warden->loop);
+	if (r == 0)
+		r = uv_async_init(&warden->loop, &warden->wake, on_wake);
+	if (r < 0)
+		return errmsg_set(why, r, "event loop: %s", strerror(-r));
+	warden->wake.data = warden;
+	return 0;
+}
+
+int
+life_watch(struct warden *warden)
+{
+	uv_loop_t *loop = &warden->loop;
+	int r;
+
+	r = uv_timer_init(loop, &warden->end_timer);
+	warden->end_timer.data = warden;
+	if (r == 0)
+		r = uv_poll_init(loop, &warden->keeper_poll,
+				 warden->opt.keeper_fd);
+	warden->keeper_poll.data = warden;
+	if (r == 0)
+		r = uv_poll_init(loop, &warden->world_poll,
+				 warden->opt.world_fd);
+	warden->world_poll.data = warden;
+	if (r == 0)
+		r = uv_signal_init(loop, &warden->term);
+	warden->term.data = warden;
+	if (r == 0)
+		r = uv_poll_start(&warden->keeper_poll,
+				  UV_READABLE | UV_DISCONNECT, on_keeper);
+	if (r == 0)
+		r = uv_poll_start(&warden->world_poll,
+				  UV_READABLE | UV_DISCONNECT, on_world);
+	if (r == 0)
+		r = uv_signal_start(&warden->term, on_term, SIGTERM);
+	if (r < 0)
+		return r;
+
+	warden->watching = true;
+	/* After every change of credentials, which would clear it. */
+	if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+		return -errno;
+	if (getppid() != warden->parent)
+		return -ECONNRESET;
+	return 0;
+}
+
+/* Empties the loop, also one whose start failed half way. */
+static void
+drain_loop(struct warden *warden)
+{
+	server_close(warden->server);
+	close_watches(warden);
+	while (uv_run(&warden->loop, UV_RUN_DEFAULT) != 0)
+		;
+	(void)uv_loop_close(&warden->loop);
+}
+
+void
+life_finish(struct warden *warden, bool served)
+{
+	(void)signal(SIGALRM, SIG_DFL);
+	(void)alarm(FINISH_WAIT_S);
+
+	if (warden->fs)
+		fs_stop(warden->fs);
+	warden->observer = observer_stop(warden->observer);
+	if (warden->denials)
+		denials_flush(warden->denials);
+	if (served && warden->opt.client_fd >= 0)
+		warden_summarize(warden, warden->opt.client_fd);
+	if (served)
+		(void)life_send(warden->opt.keeper_fd, WIRE_DONE);
+
+	drain_loop(warden);
+	warden->server = server_free(warden->server);
+	warden->fs = fs_free(warden->fs);
+	warden->denials = denials_close(warden->denials);
+	world_dir_remove(warden);
+	/* Only an empty one goes: a log is left to be read. */
+	if (warden->places.state_world)
+		(void)rmdir(warden->places.state_world);
+	warden->log = log_free(warden->log);
+	closep(&warden->listener);
+	warden->policy = policy_unref(warden->policy);
+	warden_places_fini(&warden->places);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The policy in force, and its live change.
+ *
+ * The fs takes the new policy first: when its call returns, every mutation is
+ * judged by it.  Then the observer's and everybody's view changes, then the
+ * event is written and the caller answered: nobody is told of a mode that is
+ * not yet enforced.  Flushing dirty pages can take long, so all of it runs on
+ * the pool, one change at a time (mode_lock), and whether a change widens is
+ * judged under that lock, against the mode that it replaces.
+ */
+
+#include "warden/server_priv.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "policy/store.h"
+
+struct policy *
+warden_policy_get(struct warden *warden)
+{
+	struct policy *policy;
+
+	(void)pthread_mutex_lock(&warden->policy_lock);
+	policy = policy_ref(warden->policy);
+	(void)pthread_mutex_unlock(&warden->policy_lock);
+	return policy;
+}
+
+static void
+swap_policy(struct warden *warden, struct policy *policy)
+{
+	struct policy *old;
+
+	(void)pthread_mutex_lock(&warden->policy_lock);
+	old = warden->policy;
+	warden->policy = policy;
+	(void)pthread_mutex_unlock(&warden->policy_lock);
+	policy_unref(old);
+}
+
+/* The change stands, whether it can be written down or not. */
+static void
+record_change(const struct call *call, const struct policy *policy)
+{
+	_cleanup_(store_closep) struct store *store = NULL;
+	_cleanup_(buf_fini) struct buf body = { 0 };
+	struct warden *warden = call->warden;
+	struct errmsg why = { "" };
+	int r;
+
+	jsonw_begin(&body, '{');
+	jsonw_key(&body, "mode");
+	jsonw_text(&body, policy_mode_name(call->mode));
+	jsonw_key(&body, "previous");
+	jsonw_text(&body, policy_mode_name(call->mode_before));
+	jsonw_key(&body, "by");
+	jsonw_text(&body, rpc_role_name(call->role));
+	jsonw_key(&body, "workspace");
+	jsonw_text(&body, policy->roots[0].path);
+	jsonw_end(&body, '}');
+	buf_put(&body, "", 1);
+
+	r = buf_error(&body);
+	if (r == 0)
+		r = store_open(warden->places.db, &store, &why);
+	if (r == 0)
+		r = store_event(store, policy->session, warden->opt.world,
+				"mode.set", (const char *)body.data);
+	if (r < 0)
+		log_line(warden->log, LOG_ERROR,
+			 "the change of mode is not on record: %s %s",
+			 strerror(-r), why.text);
+}
+
+static int
+change_mode(struct call *call)
+{
+	_cleanup_(policy_unrefp) struct policy *current = NULL;
+	_cleanup_(policy_unrefp) struct policy *changed = NULL;
+	struct warden *warden = call->warden;
+	int r;
+
+	current = warden_policy_get(warden);
+	call->mode_before = current->mode;
+	if (call->mode > current->mode && call->role != RPC_OPERATOR)
+		return rpc_fault_set(&call->fault, RPC_FAILED, "NOT_PERMITTED",
+				     "only the operator widens a mode");
+	if (call->mode == current->mode)
+		return 0;
+
+	r = policy_with_mode(current, call->mode, &changed);
+	if (r == 0)
+		r = fs_set_policy(warden->fs, changed);
+	if (r < 0)
+		return r;
+	record_change(call, changed);
+	swap_policy(warden, take_ptr(&changed));
+	return 0;
+}
+
+static int
+run_mode(struct call *call)
+{
+	struct warden *warden = call->warden;
+	int r;
+
+	(void)pthread_mutex_lock(&warden->mode_lock);
+	r = change_mode(call);
+	(void)pthread_mutex_unlock(&warden->mode_lock);
+	if (r < 0)
+		return r;
+
+	jsonw_begin(&call->json, '{');
+	jsonw_key(&call->json, "mode");
+	jsonw_text(&call->json, policy_mode_name(call->mode));
+	jsonw_key(&call->json, "previous");
+	jsonw_text(&call->json, policy_mode_name(call->mode_before));
+	jsonw_end(&call->json, '}');
+	return 0;
+}
+
+static void
+mode_done(struct call *call)
+{
+	struct warden *warden = call->warden;
+
+	if (call->result < 0 || call->mode == call->mode_before)
+		return;
+	if (world_dir_describe(warden) < 0)
+		log_line(warden->log, LOG_ERROR, "info.json is out of date");
+	server_mode_changed(warden->server, call->mode_before, call->mode);
+}
+
+int
+mode_handle(struct client *client, const struct rpc_message *message,
+	    struct buf *ret_json, struct rpc_fault *ret_fault)
+{
+	const char *name = NULL;
+	const struct rpc_field fields[] = {
+		{ "mode", RPC_STRING, true, &name },
+	};
+	enum policy_mode mode;
+	struct call *call;
+	int r;
+
+	(void)ret_json;
+	r = rpc_params(message, fields, 1, ret_fault);
+	if (r < 0)
+		return r;
+	if (policy_mode_parse(name, &mode) < 0 ||
+	    mode == POLICY_DANGER_FULL_ACCESS)
+		return rpc_fault_set(ret_fault, RPC_INVALID_PARAMS, "BAD_MODE",
+				     "mode: a running world is read-only or "
+				     "workspace-write");
+	r = call_new(client, &message->id, run_mode, &call);
+	if (r < 0)
+		return r;
+	call->mode = mode;
+	call->done = mode_done;
+	return call_start(call);
+}

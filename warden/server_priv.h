@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WARDEN_SERVER_PRIV_H
+#define WARDEN_SERVER_PRIV_H
+
+/*
+ * The world's socket: a server with its clients, a client with its calls.
+ *
+ *   server ──▶ client ──▶ client …       a list; a client leaves it when its
+ *                │                       pipe has closed *and* its last call
+ *                └──▶ call ──▶ call …    has come back from the pool
+ *
+ * A call exists only for what cannot be answered at once: it works on the uv
+ * pool and answers on the loop.  A client that is gone meanwhile is `closing`;
+ * its calls finish and are forgotten.
+ *
+ * Thread: loop; call->work runs on the pool and touches the call alone.
+ */
+
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "base/buf.h"
+#include "rpc/rpc.h"
+#include "warden/warden_priv.h"
+
+/* Calls of one client in the pool at once; more wait in its socket. */
+#define CLIENT_CALLS 32
+
+struct call;
+
+struct client {
+	LIST_ENTRY(client) link;
+	struct server *server;
+	uv_pipe_t pipe;
+	struct rpc_lines lines;
+	LIST_HEAD(, call) calls;
+	unsigned int n_calls;
+	enum rpc_role role; /* of hello; 0: not greeted yet */
+	bool wants_denials, wants_world;
+	uint64_t last_denial; /* newest id that it was sent */
+	bool feeding, feed_again;
+	bool reading;
+	bool closing;
+	bool closed; /* the pipe's close callback ran */
+};
+
+struct server {
+	struct warden *warden;
+	uv_pipe_t listener;
+	LIST_HEAD(, client) clients;
+	unsigned int n_clients;
+	bool closing;
+	char input[64 * 1024]; /* read into, emptied before the next read */
+};
+
+/* One request in the pool. */
+struct call {
+	LIST_ENTRY(call) link;
+	uv_work_t work;
+	struct client *client;
+	struct rpc_id id;
+	enum rpc_role role; /* of the client, when it asked */
+	struct warden *warden;
+
+	/* On the pool: does it; negative errno or 0, see also `fault`. */
+	int (*run)(struct call *call);
+	/* On the loop, before the answer; NULL: nothing. */
+	void (*done)(struct call *call);
+	/* Parameters and findings of a method. */
+	enum policy_mode mode, mode_before;
+	uint64_t since, limit;
+	uint64_t last;
+
+	struct buf json; /* the result */
+	struct rpc_fault fault;
+	int result;
+};
+
+/* A method's handler says so when a call will answer. */
+#define CALL_LATER 1
+
+/* client.c */
+int client_accept(struct server *server);
+void client_close(struct client *client);
+/* Sends a line (or several) and empties `out`. */
+void client_send(struct client *client, struct buf *out);
+void client_answer(struct client *client, const struct rpc_id *id, int result,
+		   const struct buf *json, struct rpc_fault *fault);
+/* Goes on with what it has sent already. */
+void client_resume(struct client *client);
+
+/* call.c */
+int call_new(struct client *client, const struct rpc_id *id,
+	     int (*run)(struct call *call), struct call **ret_call);
+/* Hands it to the pool; it is the pool's from here on, also on failure. */
+int call_start(struct call *call);
+/* True when the call was found; it is answered in any case. */
+bool call_cancel(struct client *client, const char *id_json);
+
+/*
+ * methods.c: answers one admitted request: 0 with *ret_json, CALL_LATER, or
+ * negative with *ret_fault (error 0: by the errno).
+ */
+int method_handle(struct client *client, const struct rpc_message *message,
+		  struct buf *ret_json, struct rpc_fault *ret_fault);
+
+/* mode.c */
+int mode_handle(struct client *client, const struct rpc_message *message,
+		struct buf *ret_json, struct rpc_fault *ret_fault);
+
+/* records.c */
+int records_list(struct client *client, const struct rpc_message *message,
+		 struct buf *ret_json, struct rpc_fault *ret_fault);
+int records_subscribe(struct client *client, const struct rpc_message *message,
+		      struct buf *ret_json, struct rpc_fault *ret_fault);
+void records_changed(struct client *client);
+
+#endif

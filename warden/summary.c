@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * What a world leaves behind: the line for whoever waits for a run, and the
+ * event by which the records of its denials are found by workspace.
+ */
+
+#include "warden/warden_priv.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/json.h"
+#include "policy/store.h"
+
+void
+warden_stats_json(struct warden *warden, struct buf *out)
+{
+	struct fs_stats stats = { 0 };
+	const struct {
+		const char *name;
+		const uint64_t *value;
+	} rows[] = {
+		{ "requests", &stats.requests },
+		{ "inodes", &stats.inodes },
+		{ "open_fds", &stats.open_fds },
+		{ "inode_bytes", &stats.inode_bytes },
+	};
+
+	if (warden->fs)
+		fs_stats(warden->fs, &stats);
+	jsonw_begin(out, '{');
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		jsonw_key(out, rows[i].name);
+		jsonw_uint(out, *rows[i].value);
+	}
+	jsonw_end(out, '}');
+}
+
+static void
+denials_json(const struct denials_summary *summary, struct buf *out)
+{
+	jsonw_begin(out, '{');
+	jsonw_key(out, "count");
+	jsonw_uint(out, summary->count);
+	jsonw_key(out, "rows");
+	jsonw_uint(out, summary->rows);
+	jsonw_key(out, "degraded");
+	jsonw_bool(out, summary->degraded);
+	jsonw_key(out, "first");
+	jsonw_begin(out, '[');
+	for (unsigned int i = 0; i < summary->n_first; i++) {
+		if (i > 0)
+			buf_puts(out, ",");
+		denial_to_json(&summary->first[i], out);
+	}
+	jsonw_end(out, ']');
+	jsonw_end(out, '}');
+}
+
+void
+warden_summarize(struct warden *warden, int fd)
+{
+	_cleanup_(buf_fini) struct buf line = { 0 };
+	struct denials_summary summary = { 0 };
+
+	denials_summarize(warden->denials, &summary);
+	if (summary.rows > 0)
+		warden_record_start(warden);
+	jsonw_begin(&line, '{');
+	jsonw_key(&line, "denials");
+	denials_json(&summary, &line);
+	jsonw_key(&line, "stats");
+	warden_stats_json(warden, &line);
+	jsonw_end(&line, '}');
+	buf_puts(&line, "\n");
+	if (buf_error(&line) == 0)
+		(void)fd_write_all(fd, line.data, line.len);
+}
+
+void
+warden_record_start(struct warden *warden)
+{
+	_cleanup_(store_closep) struct store *store = NULL;
+	_cleanup_(buf_fini) struct buf body = { 0 };
+	_cleanup_(policy_unrefp) struct policy *policy = NULL;
+	struct errmsg why = { "" };
+	int r;
+
+	if (atomic_exchange(&warden->recorded, true))
+		return;
+	policy = warden_policy_get(warden);
+	jsonw_begin(&body, '{');
+	world_dir_members(warden, &body);
+	jsonw_end(&body, '}');
+	buf_put(&body, "", 1);
+	r = buf_error(&body);
+	if (r == 0)
+		r = store_open(warden->places.db, &store, &why);
+	if (r == 0)
+		r = store_event(store, policy->session, warden->opt.world,
+				"world.started", (const char *)body.data);
+	if (r < 0)
+		log_line(warden->log, LOG_ERROR,
+			 "the world is not on record: %s %s", strerror(-r),
+			 why.text);
+}
