@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The watcher: one notification after the other, nothing of it waits for
+ * another process.  Its longest step is looking at the file system of the host.
+ *
+ * An answer to a notification that is no longer valid (the inmate was killed)
+ * is refused by the kernel and needs no care.  Before anything is put on
+ * record the id is checked *after* the inmate's memory was read: by then the
+ * pid could belong to another process.
+ */
+
+#include "warden/observer.h"
+
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+
+#include "base/clock.h"
+#include "warden/observer_priv.h"
+
+#if defined(__x86_64__)
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "no seccomp architecture for this machine"
+#endif
+
+#ifndef SECCOMP_IOCTL_NOTIF_SET_FLAGS
+#define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
+#endif
+#ifndef SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
+#define SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP (1UL << 0)
+#endif
+
+/* Wakes the watcher out of an ioctl whose notification another one took. */
+#define WAKE_SIGNAL (SIGRTMIN + 3)
+#define WAKE_MS	    20
+
+#define ANSWER_ROOM 256 /* struct seccomp_notif and _resp, with room to grow */
+
+void
+observer_answer(struct observer *o, uint64_t id, int error, uint32_t flags)
+{
+	union {
+		struct seccomp_notif_resp resp;
+		char room[ANSWER_ROOM];
+	} answer;
+
+	memset(&answer, 0, sizeof(answer));
+	answer.resp.id = id;
+	answer.resp.error = -error;
+	answer.resp.flags = flags;
+	if (error != 0)
+		o->refused++;
+	(void)ioctl(o->config.listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.resp);
+}
+
+static void
+go_on(struct observer *o, uint64_t id)
+{
+	observer_answer(o, id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+}
+
+static bool
+is_valid(struct observer *o, uint64_t id)
+{
+	return ioctl(o->config.listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) ==
+	       0;
+}
+
+/* Which mode would have let it: inside the roots and /tmp the next one. */
+static void
+add_remedy(const struct policy *policy, struct denial *denial)
+{
+	bool near = denial->op != POLICY_OP_CONNECT &&
+		    policy->mode == POLICY_READ_ONLY &&
+		    (policy_root_of(policy, denial->path, NULL) >= 0 ||
+		     strncmp(denial->path, "/tmp/", 5) == 0 ||
+		     strncmp(denial->path, "/var/tmp/", 9) == 0 ||
+		     strncmp(denial->path, "/dev/shm/", 9) == 0);
+
+	denial->remedy = DENIAL_REMEDY_ESCALATE;
+	denial->remedy_text = policy_mode_name(
+		near ? POLICY_WORKSPACE_WRITE : POLICY_DANGER_FULL_ACCESS);
+}
+
+void
+observer_record(struct observer *o, const struct policy *policy,
+		struct denial *denial)
+{
+	char path[32];
+	struct stat st;
+
+	denial->source = DENIAL_OBSERVED;
+	denial->mode = policy->mode;
+	(void)snprintf(path, sizeof(path), "/proc/%d", (int)denial->pid);
+	if (stat(path, &st) == 0) {
+		denial->uid = st.st_uid;
+		denial->gid = st.st_gid;
+	}
+	add_remedy(policy, denial);
+	if (o->config.attribute)
+		o->config.attribute(o->config.data, denial);
+	if (denial_record(o->config.denials, denial) < 0)
+		o->lost++;
+	else
+		o->recorded++;
+}
+
+static void
+record_finding(struct observer *o, const struct policy *policy,
+	       const struct finding *finding)
+{
+	struct denial denial = {
+		.code = finding->verdict.code,
+		.rule = finding->verdict.rule,
+		.op = finding->op,
+		.path = finding->place.path,
+		.path2 = finding->has_place2 ? finding->place2.path : NULL,
+		.error = finding->error,
+		.pid = o->call.pid,
+	};
+
+	observer_record(o, policy, &denial);
+}
+
+/* Returns the errno to answer with; 0: the call goes on. */
+static int
+judge(struct observer *o, uint64_t id)
+{
+	struct policy *policy = o->config.policy_get(o->config.data);
+	struct finding *finding = &o->finding;
+	int error = 0;
+
+	judge_call(&o->look, policy, &o->call, finding);
+	if (!finding->place.settled)
+		o->looked++;
+	if (finding->denied && is_valid(o, id)) {
+		record_finding(o, policy, finding);
+		if (finding->forbidden)
+			error = finding->error;
+	}
+	policy_unref(policy);
+	return error;
+}
+
+static void
+handle(struct observer *o, const struct seccomp_notif *notif)
+{
+	int error = 0, r;
+
+	/* The filter kills or refuses every other architecture. */
+	if (notif->data.arch != NATIVE_ARCH) {
+		observer_answer(o, notif->id, ENOSYS, 0);
+		return;
+	}
+	r = call_decode(notif, &o->call);
+	if (r > 0 && o->call.kind == CALL_CONNECT) {
+		connector_take(o, notif);
+		return;
+	}
+	if (r < 0)
+		o->unreadable++;
+	else if (r > 0)
+		error = judge(o, notif->id);
+	if (error != 0)
+		observer_answer(o, notif->id, error, 0);
+	else
+		go_on(o, notif->id);
+}
+
+static void
+account(struct observer *o, uint64_t start)
+{
+	uint64_t took = (uint64_t)clock_mono_ns() - start;
+
+	o->notified++;
+	o->busy_ns += took;
+	if (took > o->longest_ns)
+		o->longest_ns = took;
+	o->since_ns = 0;
+}
+
+/* Returns false when no inmate is left that the filter watches. */
+static bool
+receive(struct observer *o)
+{
+	union {
+		struct seccomp_notif notif;
+		char room[ANSWER_ROOM];
+	} in;
+	uint64_t start;
+
+	memset(&in, 0, sizeof(in));
+	if (ioctl(o->config.listener, SECCOMP_IOCTL_NOTIF_RECV, &in.notif) < 0)
+		return errno == EINTR || errno == ENOENT || errno == EAGAIN;
+	start = (uint64_t)clock_mono_ns();
+	o->since_ns = start;
+	handle(o, &in.notif);
+	account(o, start);
+	return true;
+}
+
+static void *
+watcher_main(void *data)
+{
+	struct observer *o = data;
+	bool more = true;
+
+	while (more && !atomic_load(&o->stopping)) {
+		struct pollfd pfds[2] = {
+			{ .fd = o->stop_event, .events = POLLIN },
+			{ .fd = o->config.listener, .events = POLLIN },
+		};
+
+		if (poll(pfds, 2, -1) < 0)
+			continue;
+		if (pfds[1].revents & POLLIN)
+			more = receive(o);
+		else if (pfds[1].revents & (POLLHUP | POLLERR | POLLNVAL))
+			more = false;
+	}
+	return NULL;
+}
+
+static void
+no_action(int sig)
+{
+	(void)sig;
+}
+
+static int
+check_listener(struct observer *o, struct errmsg *why)
+{
+	struct seccomp_notif_sizes sizes;
+	uint64_t id = 0;
+
+	if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0)
+		return errmsg_set(why, -errno,
+				  "cannot observe: seccomp notification: %s",
+				  strerror(errno));
+	if (sizes.seccomp_notif > ANSWER_ROOM ||
+	    sizes.seccomp_notif_resp > ANSWER_ROOM)
+		return errmsg_set(why, -EINVAL,
+				  "cannot observe: seccomp notifications of "
+				  "this kernel are too large");
+
+	/* No notification has this id: a listener says ENOENT. */
+	if (ioctl(o->config.listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0 ||
+	    errno != ENOENT)
+		return errmsg_set(why, -EINVAL,
+				  "cannot observe: descriptor %d is no seccomp "
+				  "listener",
+				  o->config.listener);
+
+	/* Wakes on the inmate's own processor; Linux 6.6, else nothing. */
+	(void)ioctl(o->config.listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS,
+		    SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
+	return 0;
+}
+
+static struct observer *
+observer_free(struct observer *o)
+{
+	if (!o)
+		return NULL;
+	closep(&o->stop_event);
+	closep(&o->connect_event);
+	look_fini(&o->look);
+	(void)pthread_mutex_destroy(&o->pending_lock);
+	free(o);
+	return NULL;
+}
+DEFINE_CLEANUP(observer)
+
+static int
+prepare(struct observer *o, struct errmsg *why)
+{
+	struct policy *policy;
+	int r;
+
+	o->stop_event = eventfd(0, EFD_CLOEXEC);
+	o->connect_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (o->stop_event < 0 || o->connect_event < 0)
+		return errmsg_set(why, -errno, "cannot observe: %s",
+				  strerror(errno));
+	r = check_listener(o, why);
+	if (r < 0)
+		return r;
+	policy = o->config.policy_get(o->config.data);
+	r = look_init(&o->look, policy);
+	if (r == 0)
+		connector_setup(o, policy);
+	policy_unref(policy);
+	return r < 0 ? errmsg_set(why, r, "cannot observe: %s", strerror(-r))
+		     : 0;
+}
+
+/* Sets the flag, then wakes a thread until it has seen it. */
+static void
+end_thread(struct observer *o, pthread_t thread)
+{
+	struct timespec until;
+
+	atomic_store(&o->stopping, true);
+	(void)!write(o->stop_event, &(uint64_t){ 1 }, sizeof(uint64_t));
+	for (;;) {
+		(void)clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += WAKE_MS * 1000 * 1000;
+		if (until.tv_nsec >= 1000 * 1000 * 1000) {
+			until.tv_nsec -= 1000 * 1000 * 1000;
+			until.tv_sec++;
+		}
+		if (pthread_timedjoin_np(thread, NULL, &until) == 0)
+			return;
+		(void)pthread_kill(thread, WAKE_SIGNAL);
+	}
+}
+
+int
+observer_start(const struct observer_config *config,
+	       struct observer **ret_observer, struct errmsg *why)
+{
+	_cleanup_(observer_freep) struct observer *o = calloc(1, sizeof(*o));
+	struct sigaction action = { .sa_handler = no_action };
+	int r;
+
+	if (!o)
+		return errmsg_set(why, -ENOMEM, "cannot observe: no memory");
+	o->config = *config;
+	o->stop_event = -1;
+	o->connect_event = -1;
+	(void)pthread_mutex_init(&o->pending_lock, NULL);
+	r = prepare(o, why);
+	if (r < 0)
+		return r;
+
+	/* Without SA_RESTART: its one purpose is to end an ioctl. */
+	if (sigaction(WAKE_SIGNAL, &action, NULL) < 0)
+		return errmsg_set(why, -errno, "cannot observe: %s",
+				  strerror(errno));
+	r = -pthread_create(&o->connector, NULL, connector_main, o);
+	if (r < 0)
+		return errmsg_set(why, r, "cannot observe: no thread: %s",
+				  strerror(-r));
+	r = -pthread_create(&o->watcher, NULL, watcher_main, o);
+	if (r < 0) {
+		end_thread(o, o->connector);
+		return errmsg_set(why, r, "cannot observe: no thread: %s",
+				  strerror(-r));
+	}
+	*ret_observer = take_ptr(&o);
+	return 0;
+}
+
+struct observer *
+observer_stop(struct observer *observer)
+{
+	if (!observer)
+		return NULL;
+	end_thread(observer, observer->watcher);
+	end_thread(observer, observer->connector);
+	return observer_free(observer);
+}
+
+void
+observer_stats(const struct observer *observer,
+	       struct observer_stats *ret_stats)
+{
+	const struct observer *o = observer;
+
+	*ret_stats = (struct observer_stats){
+		.notified = o->notified,
+		.looked = o->looked,
+		.recorded = o->recorded,
+		.lost = o->lost,
+		.refused = o->refused,
+		.connects = o->connects,
+		.unreadable = o->unreadable,
+		.busy_ns = o->busy_ns,
+		.longest_ns = o->longest_ns,
+		.since_ns = o->since_ns,
+	};
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WARDEN_OBSERVER_PRIV_H
+#define WARDEN_OBSERVER_PRIV_H
+
+/*
+ * The parts of the observer:
+ *
+ *   observer.c          threads, the loop on the listener, records, counters
+ *   observer_calls.c    which arguments of which call mean what
+ *   observer_look.c     which object a name is, looked up as the inmate would
+ *   observer_judge.c    what the kernel will say to the call, and why
+ *   observer_connect.c  the second thread: connect(2) through the usher
+ */
+
+#include <limits.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+
+#include "base/wire.h"
+#include "warden/observer.h"
+
+/* ---- observer_calls.c ---- */
+
+enum call_kind {
+	CALL_OPEN,
+	CALL_NEW,    /* makes the name: mkdir, mknod, symlink */
+	CALL_GONE,   /* removes the name: unlink, rmdir */
+	CALL_CHANGE, /* changes what the name is: chmod, truncate, … */
+	CALL_RENAME,
+	CALL_LINK,
+	CALL_CONNECT,
+};
+
+struct call_name {
+	int dirfd;
+	bool follow;	  /* a symlink in the last place is followed */
+	bool empty_is_fd; /* "" is what dirfd is */
+	char path[PATH_MAX];
+};
+
+/* One notified call, its arguments copied out of the inmate. */
+struct call {
+	enum call_kind kind;
+	enum policy_op op;
+	pid_t pid; /* of the thread */
+	uint64_t flags;
+	struct call_name name, name2; /* name2: RENAME and LINK */
+};
+
+/*
+ * Decodes a notification.  Returns 1 with a call that may mutate, 0 for one
+ * that cannot (an open for reading, a call not known here), or a negative errno
+ * when the inmate's memory does not tell.  connect is left undecoded but for
+ * its kind.
+ */
+int call_decode(const struct seccomp_notif *notif, struct call *ret_call);
+
+/* Copies from the inmate's memory; all of it or a negative errno. */
+int call_read(pid_t pid, uint64_t address, void *data, size_t len);
+
+/* ---- observer_look.c ---- */
+
+enum area_kind {
+	AREA_FUSE, /* served and recorded by fusefs */
+	AREA_RW,   /* a directory of the host, writable in some modes */
+	AREA_TMP,  /* private to the world */
+};
+
+struct area {
+	enum area_kind kind;
+	char *path;
+	size_t len;
+	int fd; /* O_PATH; -1: not opened (yet) */
+};
+
+/* Which places exist in the world.  Thread: the observer's first. */
+struct look {
+	struct area *areas;
+	size_t n_areas;
+	/* The world's mount namespace; zero until the usher has told. */
+	_Atomic uint64_t ns_dev, ns_ino;
+};
+
+int look_init(struct look *look, const struct policy *policy);
+void look_fini(struct look *look);
+
+/* What a name turned out to be. */
+struct place {
+	char path[PATH_MAX]; /* absolute, without symlinks */
+	const struct area *area;
+	bool slash;   /* the name ended in one */
+	bool settled; /* in an area, and no more is known or wanted */
+	bool exists;
+	struct stat st;	      /* where exists */
+	bool parent_exists;   /* where it does not */
+	dev_t parent_dev;     /* of the directory it is or would be in */
+	bool readonly, nodev; /* the mount */
+};
+
+/*
+ * Finds `name` as thread `pid` would.  `allowed` says whether the policy lets
+ * the inmate write at a clean path: in an area where it does, as in the FUSE
+ * roots, it is enough that no symlink leads out (`settled`).
+ * Returns 0, or a negative errno: the call will fail by itself, or nothing can
+ * be known; there is nothing to record.
+ */
+typedef bool (*look_allowed_fn)(void *data, const char *path);
+int look_up(struct look *look, pid_t pid, const struct call_name *name,
+	    bool want_detail, look_allowed_fn allowed, void *data,
+	    struct place *ret_place);
+
+/* The inmate has a mount namespace of its own: its names are not ours. */
+bool look_is_nested(struct look *look, pid_t pid);
+
+/* ---- observer_judge.c ---- */
+
+struct finding {
+	bool denied;	/* to be put on record */
+	bool forbidden; /* the kernel would let it: answer with the errno */
+	int error;	/* positive */
+	enum policy_op op;
+	struct policy_verdict verdict;
+	struct place place, place2;
+	bool has_place2;
+};
+
+void judge_call(struct look *look, const struct policy *policy,
+		const struct call *call, struct finding *ret_finding);
+
+/* ---- observer.c ---- */
+
+#define OBSERVER_PENDING 1024 /* connects in hand at once */
+
+struct pending {
+	uint64_t id; /* of the notification; 0: free */
+	pid_t pid;
+	bool sent;
+	int fd;
+	uint32_t len;
+	unsigned char address[WIRE_ADDRESS];
+};
+
+struct observer {
+	struct observer_config config;
+	struct look look;
+	pthread_t watcher, connector;
+	int stop_event;	   /* readable for ever once we stop */
+	int connect_event; /* counts what the watcher handed over */
+	atomic_bool stopping;
+	pthread_mutex_t pending_lock; /* guards `pending` */
+	struct pending pending[OBSERVER_PENDING];
+	/* Scratch of the watcher; too large for a stack. */
+	struct call call;
+	struct finding finding;
+	_Atomic uint64_t notified, looked, recorded, lost, refused, connects,
+		unreadable, busy_ns, longest_ns, since_ns;
+};
+
+/* Answers a notification: an errno, or 0 with `flags`. */
+void observer_answer(struct observer *o, uint64_t id, int error,
+		     uint32_t flags);
+
+/* Fills the common part and puts the denial on record. */
+void observer_record(struct observer *o, const struct policy *policy,
+		     struct denial *denial);
+
+/* ---- observer_connect.c ---- */
+
+void *connector_main(void *data);
+void connector_take(struct observer *o, const struct seccomp_notif *notif);
+void connector_setup(struct observer *o, const struct policy *policy);
+
+#endif
