@@ -48,8 +48,8 @@ static const char *const known_limits[] = {
 };
 
 static const char *const known_limits_root[] = {
-	"a nested sandbox cannot mount a /proc of its own (ours has covers)",
-	"root without capabilities cannot write into other users' --rw places",
+	"a nested sandbox cannot mount a /proc of its own",
+	"--rw places of other users cannot be written to",
 	"access(2) in the workspace answers by mode bits",
 };
 
@@ -69,7 +69,8 @@ judge(struct diagnosis *d)
 	for (size_t i = 0; i < probes_count; i++) {
 		if (d->results[i].ok)
 			continue;
-		switch (probes[i].lack) {
+		switch (d->results[i].fallback ? PROBE_PARTIAL
+					       : probes[i].lack) {
 		case PROBE_VITAL:
 			d->level = LEVEL_UNAVAILABLE;
 			break;

@@ -49,7 +49,8 @@ const struct probe probes[] = {
 	  "set XDG_RUNTIME_DIR to a directory of your own", probe_runtime },
 	{ "seccomp-notify",
 	  "guarding connect(2) and recording refusals outside the workspace",
-	  PROBE_SOCKETS, "use Linux 5.19 or newer", probe_seccomp_notify },
+	  PROBE_SOCKETS, "run pale outside of a world of its own",
+	  probe_seccomp_notify },
 	{ "yama", "reading the arguments of guarded calls", PROBE_SOCKETS,
 	  "sysctl kernel.yama.ptrace_scope=1 (3 needs a reboot)", probe_yama },
 	{ "landlock-scope", "keeping abstract sockets out of reach",
@@ -100,6 +101,7 @@ inject_line(struct probe_result *results, char *line, struct errmsg *why)
 			continue;
 		results[i].ok = strcmp(value, "ok") == 0;
 		results[i].cure = NULL;
+		results[i].fallback = false;
 		snprintf(results[i].detail, sizeof(results[i].detail), "%s",
 			 detail ? detail : "injected");
 		return 0;

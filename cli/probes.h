@@ -35,6 +35,7 @@ const char *probe_lack_name(enum probe_lack lack);
 
 struct probe_result {
 	bool ok;
+	bool fallback;	  /* a vital lack for which pale has a weaker way */
 	char detail[160]; /* what was found */
 	/* What mends it here, where that depends; NULL: the row's. */
 	const char *cure;
