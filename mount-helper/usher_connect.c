@@ -39,7 +39,7 @@
 
 #define WORKERS	     128
 #define QUEUE	     1024
-#define WORKER_STACK (128 * 1024)
+#define WORKER_STACK 131072
 #define TICK_MS	     100
 
 struct worker {

@@ -39,7 +39,7 @@
 
 #define PID_NS_DEPTH  33
 #define PROBE_ROUNDS  50
-#define PROBE_WAIT_NS (20 * 1000 * 1000)
+#define PROBE_WAIT_NS 20000000L
 
 static int
 open_of(int proc, pid_t pid, const char *name, int flags)
@@ -200,8 +200,8 @@ open_named(const struct usher_world *world, const struct usher_call *call,
 {
 	_cleanup_(closep) int root = -1;
 	_cleanup_(closep) int cwd = -1;
-	struct usher_object object;
-	uint64_t mount;
+	struct usher_object object = { 0 };
+	uint64_t mount = 0;
 	bool same;
 	int fd, r;
 

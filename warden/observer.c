@@ -46,7 +46,8 @@
 
 /* Wakes the watcher out of an ioctl whose notification another one took. */
 #define WAKE_SIGNAL (SIGRTMIN + 3)
-#define WAKE_MS	    20
+#define WAKE_NS	    20000000L
+#define SECOND_NS   1000000000L
 
 #define ANSWER_ROOM 256 /* struct seccomp_notif and _resp, with room to grow */
 
@@ -186,7 +187,6 @@ account(struct observer *o, uint64_t start)
 {
 	uint64_t took = (uint64_t)clock_mono_ns() - start;
 
-	o->notified++;
 	o->busy_ns += took;
 	if (took > o->longest_ns)
 		o->longest_ns = took;
@@ -208,6 +208,7 @@ receive(struct observer *o)
 		return errno == EINTR || errno == ENOENT || errno == EAGAIN;
 	start = (uint64_t)clock_mono_ns();
 	o->since_ns = start;
+	o->notified++;
 	handle(o, &in.notif);
 	account(o, start);
 	return true;
@@ -318,9 +319,9 @@ end_thread(struct observer *o, pthread_t thread)
 	(void)!write(o->stop_event, &(uint64_t){ 1 }, sizeof(uint64_t));
 	for (;;) {
 		(void)clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += WAKE_MS * 1000 * 1000;
-		if (until.tv_nsec >= 1000 * 1000 * 1000) {
-			until.tv_nsec -= 1000 * 1000 * 1000;
+		until.tv_nsec += WAKE_NS;
+		if (until.tv_nsec >= SECOND_NS) {
+			until.tv_nsec -= SECOND_NS;
 			until.tv_sec++;
 		}
 		if (pthread_timedjoin_np(thread, NULL, &until) == 0)

@@ -134,10 +134,12 @@ static ssize_t
 read_some(pid_t pid, uint64_t address, void *data, size_t len)
 {
 	struct iovec local = { .iov_base = data, .iov_len = len };
-	struct iovec remote = { .iov_base = (void *)(uintptr_t)address,
-				.iov_len = len };
-	ssize_t n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+	struct iovec remote = { .iov_len = len };
+	ssize_t n;
 
+	/* A number of another address space, no pointer of ours. */
+	memcpy(&remote.iov_base, &address, sizeof(remote.iov_base));
+	n = process_vm_readv(pid, &local, 1, &remote, 1, 0);
 	if (n < 0 && (errno == ENOSYS || errno == EPERM))
 		return read_mem(pid, address, data, len);
 	return n < 0 ? -errno : n;

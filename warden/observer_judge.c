@@ -28,18 +28,11 @@
 #define MAJOR_MEM 1
 #define MAJOR_TTY 5
 
-struct judge {
-	const struct policy *policy;
-	enum policy_op op;
-};
-
 static bool
-is_allowed(void *data, const char *path)
+allows(const struct look_rule *rule, const char *path)
 {
-	const struct judge *judge = data;
-
-	return policy_decide_path(judge->policy, judge->op, path, false)
-		       .error == 0;
+	return policy_decide_path(rule->policy, rule->op, path, false).error ==
+	       0;
 }
 
 /* Whether this end of the call meets the fence, and by which rule. */
@@ -232,17 +225,34 @@ judge_link(const struct policy *policy, const struct call *call,
  * be known, the call is refused anyhow.
  */
 static void
-judge_unsearchable(const struct judge *judge, const struct call *call,
+judge_unsearchable(const struct policy *policy, const struct call *call,
 		   struct finding *finding)
 {
 	const struct place *place = &finding->place;
 
 	finding->verdict =
-		policy_decide_path(judge->policy, call->op, place->path, false);
+		policy_decide_path(policy, call->op, place->path, false);
 	if (finding->verdict.error != 0 && !place->area &&
 	    (call->kind != CALL_OPEN || (call->flags & O_ACCMODE) != O_RDONLY ||
 	     (call->flags & O_TRUNC)))
 		deny(finding, call->op, EACCES);
+}
+
+/* Both names.  Where one end is inside, what it is matters all the same. */
+static int
+look_up_two(struct look *look, const struct call *call, struct look_rule *rule,
+	    struct finding *finding)
+{
+	struct place *from = &finding->place, *to = &finding->place2;
+	int r = look_up(look, call->pid, &call->name, rule, from);
+
+	if (r == 0)
+		r = look_up(look, call->pid, &call->name2, rule, to);
+	if (r < 0 || from->settled == to->settled)
+		return r;
+	rule->always_look = true;
+	return from->settled ? look_up(look, call->pid, &call->name, rule, from)
+			     : look_up(look, call->pid, &call->name2, rule, to);
 }
 
 void
@@ -250,40 +260,31 @@ judge_call(struct look *look, const struct policy *policy,
 	   const struct call *call, struct finding *ret_finding)
 {
 	struct finding *finding = ret_finding;
-	struct judge judge = { .policy = policy, .op = call->op };
-	bool two = call->kind == CALL_RENAME || call->kind == CALL_LINK;
-	bool detail = false;
+	struct look_rule rule = { .allows = allows,
+				  .policy = policy,
+				  .op = call->op };
 	int r;
 
 	finding->denied = false;
 	finding->forbidden = false;
-	finding->has_place2 = two;
-	r = look_up(look, call->pid, &call->name, false, is_allowed, &judge,
-		    &finding->place);
-	if (r == 0 && two) {
-		r = look_up(look, call->pid, &call->name2, false, is_allowed,
-			    &judge, &finding->place2);
-		/* One end inside, one not: now the inner one matters too. */
-		detail = r == 0 &&
-			 finding->place.settled != finding->place2.settled;
+	finding->has_place2 =
+		call->kind == CALL_RENAME || call->kind == CALL_LINK;
+	if (finding->has_place2) {
+		r = look_up_two(look, call, &rule, finding);
+		if (r == 0 && call->kind == CALL_RENAME)
+			judge_rename(policy, call, finding);
+		else if (r == 0)
+			judge_link(policy, call, finding);
+	} else {
+		r = look_up(look, call->pid, &call->name, &rule,
+			    &finding->place);
+		if (r == -EACCES)
+			judge_unsearchable(policy, call, finding);
+		else if (r == 0 &&
+			 meets_fence(policy, call->op, &finding->place,
+				     &finding->verdict))
+			judge_one(call, &finding->place, finding);
 	}
-	if (detail && finding->place.settled)
-		r = look_up(look, call->pid, &call->name, true, is_allowed,
-			    &judge, &finding->place);
-	else if (detail)
-		r = look_up(look, call->pid, &call->name2, true, is_allowed,
-			    &judge, &finding->place2);
-
-	if (r == -EACCES && !two)
-		judge_unsearchable(&judge, call, finding);
-	else if (r == 0 && call->kind == CALL_RENAME)
-		judge_rename(policy, call, finding);
-	else if (r == 0 && call->kind == CALL_LINK)
-		judge_link(policy, call, finding);
-	else if (r == 0 && !two &&
-		 meets_fence(policy, call->op, &finding->place,
-			     &finding->verdict))
-		judge_one(call, &finding->place, finding);
 
 	/* Names in a view of its own are not those that were looked at. */
 	if (finding->denied && look_is_nested(look, call->pid))

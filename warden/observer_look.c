@@ -285,7 +285,7 @@ follow_self(struct walk *walk, char *path, char *rest)
 	char target[PATH_MAX], name[32];
 	const char *at = rest + strspn(rest, "/");
 	size_t n = strcspn(at, "/"), skip;
-	int number = -1, used = 0, r;
+	int number = -1, r;
 
 	if (strcmp(path, "/proc/self") != 0 &&
 	    strcmp(path, "/proc/thread-self") != 0)
@@ -296,10 +296,13 @@ follow_self(struct walk *walk, char *path, char *rest)
 	name[n] = '\0';
 	skip = (size_t)(at - rest) + n;
 	if (strcmp(name, "fd") == 0) {
-		if (sscanf(rest + skip, "/%9d%n", &number, &used) != 1 ||
-		    number < 0)
+		char *end;
+
+		skip += strspn(rest + skip, "/");
+		number = (int)strtol(rest + skip, &end, 10);
+		if (end == rest + skip || number < 0)
 			return -EXDEV;
-		skip += (size_t)used;
+		skip = (size_t)(end - rest);
 	} else if (strcmp(name, "cwd") != 0 && strcmp(name, "root") != 0) {
 		/* Its own files: limits, oom_score_adj, uid_map. */
 		return -EXDEV;
@@ -478,8 +481,8 @@ is_magic(const char *path)
 }
 
 static int
-find(struct walk *walk, const struct call_name *name, bool want_detail,
-     look_allowed_fn allowed, void *data, struct place *place)
+find(struct walk *walk, const struct call_name *name,
+     const struct look_rule *rule, struct place *place)
 {
 	char start[PATH_MAX];
 	struct area *area;
@@ -498,8 +501,9 @@ find(struct walk *walk, const struct call_name *name, bool want_detail,
 	dotdot = r > 0;
 
 	area = dotdot ? NULL : area_of(walk->look, place->path);
-	if (!dotdot && !want_detail &&
-	    ((area && area->kind == AREA_FUSE) || allowed(data, place->path))) {
+	if (!dotdot && !rule->always_look &&
+	    ((area && area->kind == AREA_FUSE) ||
+	     rule->allows(rule, place->path))) {
 		place->area = area;
 		place->settled =
 			area ? is_plain(walk, area, place->path, name->follow)
@@ -526,8 +530,7 @@ find(struct walk *walk, const struct call_name *name, bool want_detail,
 
 int
 look_up(struct look *look, pid_t pid, const struct call_name *name,
-	bool want_detail, look_allowed_fn allowed, void *data,
-	struct place *ret_place)
+	const struct look_rule *rule, struct place *ret_place)
 {
 	struct walk walk = { .look = look, .pid = pid, .root = -1 };
 	struct place *place = ret_place;
@@ -540,7 +543,7 @@ look_up(struct look *look, pid_t pid, const struct call_name *name,
 	place->parent_dev = 0;
 	place->readonly = false;
 	place->nodev = false;
-	r = find(&walk, name, want_detail, allowed, data, place);
+	r = find(&walk, name, rule, place);
 	closep(&walk.root);
 	return r;
 }

@@ -100,17 +100,22 @@ struct place {
 	bool readonly, nodev; /* the mount */
 };
 
+/* Where no look at the object is needed. */
+struct look_rule {
+	bool (*allows)(const struct look_rule *rule, const char *path);
+	const struct policy *policy;
+	enum policy_op op;
+	bool always_look;
+};
+
 /*
- * Finds `name` as thread `pid` would.  `allowed` says whether the policy lets
- * the inmate write at a clean path: in an area where it does, as in the FUSE
- * roots, it is enough that no symlink leads out (`settled`).
+ * Finds `name` as thread `pid` would.  In an area that the rule allows, as in
+ * the FUSE roots, it is enough that no symlink leads out (`settled`).
  * Returns 0, or a negative errno: the call will fail by itself, or nothing can
- * be known; there is nothing to record.
+ * be known.  `path` is set when it is -EACCES.
  */
-typedef bool (*look_allowed_fn)(void *data, const char *path);
 int look_up(struct look *look, pid_t pid, const struct call_name *name,
-	    bool want_detail, look_allowed_fn allowed, void *data,
-	    struct place *ret_place);
+	    const struct look_rule *rule, struct place *ret_place);
 
 /* The inmate has a mount namespace of its own: its names are not ours. */
 bool look_is_nested(struct look *look, pid_t pid);

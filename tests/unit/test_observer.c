@@ -186,7 +186,6 @@ usher_main(int sock, int control, act_fn act)
 	pid_t inmate;
 	char byte = 0;
 
-	require(unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0, "unshare");
 	require(write(control, &byte, 1) == 1 && read(control, &byte, 1) == 1,
 		"maps");
 	require(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0, "/");
@@ -312,7 +311,10 @@ world_start(enum policy_mode mode, act_fn act)
 	ck_assert_int_eq(
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, control),
 		0);
-	w->usher = fork();
+	/* A sanitizer's own thread forbids unshare(CLONE_NEWUSER). */
+	w->usher =
+		(pid_t)syscall(SYS_clone, CLONE_NEWUSER | CLONE_NEWNS | SIGCHLD,
+			       NULL, NULL, NULL, NULL);
 	ck_assert_int_ge(w->usher, 0);
 	if (w->usher == 0) {
 		(void)close(socks[0]);
@@ -497,18 +499,18 @@ write_nested(void)
 struct attempt {
 	const char *name;
 	act_fn act;
-	int error;	  /* what the inmate sees */
 	const char *path; /* on record; NULL: nothing is */
+	int error;	  /* what the inmate sees */
 	enum policy_op op;
 };
 
 #define SEEN(act, error, op, path)                     \
 	{                                              \
-#act, act, error, path, POLICY_OP_##op \
+#act, act, path, error, POLICY_OP_##op \
 	}
 #define UNSEEN(act, error)                             \
 	{                                              \
-#act, act, error, NULL, POLICY_OP_READ \
+#act, act, NULL, error, POLICY_OP_READ \
 	}
 
 static const struct attempt attempts[] = {
@@ -1025,6 +1027,15 @@ own_mounts(void)
 }
 
 static void
+make_file(const char *path, mode_t mode)
+{
+	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, mode);
+
+	require(fd >= 0, path);
+	(void)close(fd);
+}
+
+static void
 make_files(void)
 {
 	static const char *const dirs[] = { "/mnt/ws", "/mnt/rw", "/mnt/out",
@@ -1032,10 +1043,9 @@ make_files(void)
 
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
 		require(mkdir(dirs[i], 0755) == 0, dirs[i]);
-	require(close(open(OUT "file", O_CREAT | O_WRONLY, 0644)) == 0, "file");
-	require(close(open(OUT "closed", O_CREAT | O_WRONLY, 0444)) == 0, "f");
-	require(close(open("/mnt/ws/inner", O_CREAT | O_WRONLY, 0644)) == 0,
-		"inner");
+	make_file(OUT "file", 0644);
+	make_file(OUT "closed", 0444);
+	make_file("/mnt/ws/inner", 0644);
 	require(mkfifo(OUT "fifo", 0666) == 0, "fifo");
 	require(symlink("file", OUT "link") == 0, "link");
 	require(symlink(OUT "file", "/mnt/ws/out") == 0, "out");
