@@ -37,11 +37,10 @@ struct diagnosis {
 /* What holds on every machine, in this version. */
 static const char *const known_limits[] = {
 	"reads are not fenced: every mode reads all but what is hidden",
-	"the network is the host's or none (--net none); there is no "
-	"allow-list",
+	"the network is the host's or none: there is no allow-list",
 	"unix datagram sockets cannot be made inside (EPROTONOSUPPORT)",
 	"io_uring is refused (ENOSYS)",
-	"FIFOs of the host can be opened by a racing program unless --no-nest",
+	"a program that races can write to a FIFO of the host",
 	"a program inside that wants its own seccomp listener gets EBUSY",
 	"autofs paths that are not mounted yet stay empty inside",
 	"pale mount fences only who goes through it: its level is partial",
