@@ -207,16 +207,15 @@ user_options(const char *source, char **ret_options)
 		*to++ = *at;
 	}
 	*to = '\0';
-	if (asprintf(ret_options,
-		     "nosuid,nodev,auto_unmount,subtype=pale,fsname=%s",
+	if (asprintf(ret_options, "nosuid,nodev,subtype=pale,fsname=%s",
 		     escaped) < 0)
 		return -ENOMEM;
 	return 0;
 }
 
 static int
-mount_as_user(const struct hostmount_spec *spec, int *ret_line,
-	      int *ret_fuse_fd, struct errmsg *why)
+mount_as_user(const struct hostmount_spec *spec, int *ret_fuse_fd,
+	      struct errmsg *why)
 {
 	_cleanup_(closep) int said = memfd_create("fusermount3", MFD_CLOEXEC);
 	_cleanup_(freep) char *options = NULL;
@@ -241,15 +240,13 @@ mount_as_user(const struct hostmount_spec *spec, int *ret_line,
 	pid = spawn_fusermount(argv, pair[1], said);
 	(void)close(pair[1]);
 	n = pid < 0 ? -errno : fd_recv(pair[0], &byte, 1, fds, &nfds);
-	if (n > 0 && nfds == 1) {
-		/* It stays, in a session of its own, until the line ends. */
-		*ret_line = pair[0];
-		*ret_fuse_fd = fds[0];
-		return 0;
-	}
 	(void)close(pair[0]);
 	if (pid > 0)
 		(void)wait_status(pid);
+	if (n > 0 && nfds == 1) {
+		*ret_fuse_fd = fds[0];
+		return 0;
+	}
 	return tell_failure(said, "mount on", spec->mountpoint, why);
 }
 
@@ -280,30 +277,26 @@ mount_as_root(const struct hostmount_spec *spec, int *ret_fuse_fd,
 }
 
 int
-hostmount_make(const struct hostmount_spec *spec, struct hostmount *ret_mount,
+hostmount_make(const struct hostmount_spec *spec, dev_t *ret_dev,
 	       int *ret_fuse_fd, struct errmsg *why)
 {
 	_cleanup_(closep) int fuse_fd = -1;
-	_cleanup_(closep) int line = -1;
 	char type[64];
-	dev_t dev;
 	int r;
 
 	if (geteuid() == 0)
 		r = mount_as_root(spec, &fuse_fd, why);
 	else
-		r = mount_as_user(spec, &line, &fuse_fd, why);
+		r = mount_as_user(spec, &fuse_fd, why);
 	if (r < 0)
 		return r;
 
-	r = hostmount_find(spec->mountpoint, &dev, type, sizeof(type));
+	r = hostmount_find(spec->mountpoint, ret_dev, type, sizeof(type));
 	if (r < 0)
 		return errmsg_set(why, r,
 				  "the mount on '%s' is not in "
 				  "/proc/self/mountinfo",
 				  spec->mountpoint);
-	ret_mount->dev = dev;
-	ret_mount->line = take_fd(&line);
 	*ret_fuse_fd = take_fd(&fuse_fd);
 	return 0;
 }

@@ -4,9 +4,9 @@
 
 /*
  * FUSE mounts in the host's own tree: making one, finding it, taking it away.
- * Root asks the kernel; an ordinary user asks fusermount3, which is setuid and
- * also stands by to detach the mount when we die ("auto_unmount": it watches
- * the other end of `line`).
+ * Root asks the kernel; an ordinary user asks fusermount3, which is setuid.
+ * (Its auto_unmount is no help: without allow_other it may not even look at
+ * the dead mount that it should take away, and leaves it.)
  *
  * A mount is known by its device number, so that what somebody has mounted
  * over it since is never taken away in its place.
@@ -27,18 +27,12 @@ struct hostmount_spec {
 	const char *options;	/* root: for the kernel, without fd= */
 };
 
-struct hostmount {
-	dev_t dev;
-	int line; /* to fusermount3; −1 for root.  Close it last. */
-};
-
 /*
- * Mounts.  *ret_fuse_fd and ret_mount->line are the caller's.
+ * Mounts; *ret_fuse_fd is the caller's, *ret_dev the mount's device number.
  * Errors, with a sentence: what mount(2) says; -EIO (fusermount3 refused).
  */
-int hostmount_make(const struct hostmount_spec *spec,
-		   struct hostmount *ret_mount, int *ret_fuse_fd,
-		   struct errmsg *why);
+int hostmount_make(const struct hostmount_spec *spec, dev_t *ret_dev,
+		   int *ret_fuse_fd, struct errmsg *why);
 
 /*
  * The topmost mount on a canonical path: its device and its type (of `size`

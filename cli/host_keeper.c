@@ -26,7 +26,8 @@ struct keeper {
 	int warden;
 	int status_fd; /* −1: told */
 	pid_t pid;     /* of the warden */
-	struct hostmount mount;
+	int guard;     /* the pipe to it; the warden holds it as well */
+	dev_t dev;     /* of the mount */
 	bool mounted;
 	bool done; /* the warden said that all is on record */
 };
@@ -40,6 +41,22 @@ on_term(int signum)
 	term_asked = 1;
 }
 
+/* What the caller had open stays the caller's. */
+static void
+close_others(const struct keeper_plan *plan)
+{
+	int low = plan->policy_fd, high = plan->status_fd;
+
+	if (low > high) {
+		low = plan->status_fd;
+		high = plan->policy_fd;
+	}
+	for (int fd = 3; fd < high; fd++)
+		if (fd != low)
+			(void)close(fd);
+	(void)fd_close_from(high + 1);
+}
+
 /*
  * A session of its own, so that no ^C of the caller's shell ends the mount;
  * another name than pale's, so that `killall pale` leaves one to tidy up.
@@ -48,8 +65,10 @@ static void
 set_apart(const struct keeper_plan *plan, const sigset_t *blocked)
 {
 	const struct sigaction action = { .sa_handler = on_term };
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null;
 
+	close_others(plan);
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	(void)setsid();
 	(void)prctl(PR_SET_NAME, "mount-keeper");
 	(void)sigprocmask(SIG_BLOCK, blocked, NULL);
@@ -74,12 +93,49 @@ tell(struct keeper *keeper, const char *text)
 	keeper->status_fd = -1;
 }
 
+/* ---- the guard ---- */
+
+/* Until both writers are gone; what it was told is the mount's device. */
+static void
+guard_run(const struct keeper_plan *plan, int from)
+{
+	dev_t dev;
+
+	(void)prctl(PR_SET_NAME, "mount-guard");
+	(void)signal(SIGTERM, SIG_IGN);
+	if (dup2(from, 3) < 0 || fd_close_from(4) < 0 ||
+	    fd_read_all(3, &dev, sizeof(dev)) != sizeof(dev))
+		return;
+	while (fd_read_all(3, &(char){ 0 }, 1) > 0)
+		;
+	(void)hostmount_detach(plan->mountpoint, dev, NULL);
+}
+
+static int
+start_guard(struct keeper *keeper)
+{
+	int pair[2];
+	pid_t pid;
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		guard_run(keeper->plan, pair[0]);
+		_exit(0);
+	}
+	(void)close(pair[0]);
+	keeper->guard = pair[1];
+	return pid < 0 ? -errno : 0;
+}
+
 /* ---- the warden ---- */
 
 static int
-warden_argv(const struct keeper_plan *plan, int world, int warden,
+warden_argv(const struct keeper *keeper, int world, int warden,
 	    struct strv *argv)
 {
+	const struct keeper_plan *plan = keeper->plan;
 	int r;
 
 	r = strv_add(argv, "pale");
@@ -91,6 +147,8 @@ warden_argv(const struct keeper_plan *plan, int world, int warden,
 		r = strv_addf(argv, "--world-fd=%d", world);
 	if (r == 0)
 		r = strv_addf(argv, "--keeper-fd=%d", warden);
+	if (r == 0)
+		r = strv_addf(argv, "--guard-fd=%d", keeper->guard);
 	if (r == 0)
 		r = strv_addf(argv, "--world=%s", plan->world);
 	if (r == 0)
@@ -129,13 +187,14 @@ start_warden(struct keeper *keeper)
 	}
 	keeper->warden = warden[0];
 
-	const int kept[] = { keeper->plan->policy_fd, world[1], warden[1] };
-	int r = warden_argv(keeper->plan, world[1], warden[1], &argv);
+	const int kept[] = { keeper->plan->policy_fd, world[1], warden[1],
+			     keeper->guard };
+	int r = warden_argv(keeper, world[1], warden[1], &argv);
 
 	if (r == 0) {
 		keeper->pid = fork();
 		if (keeper->pid == 0)
-			exec_warden(argv.items, kept, 3);
+			exec_warden(argv.items, kept, 4);
 		r = keeper->pid < 0 ? -errno : 0;
 	}
 	(void)close(world[1]);
@@ -198,11 +257,12 @@ make_mount(struct keeper *keeper, struct errmsg *why)
 			     sizeof(options));
 	if (r < 0)
 		return errmsg_set(why, r, "mount options: %s", strerror(-r));
-	r = hostmount_make(&spec, &keeper->mount, &fuse_fd, why);
+	r = hostmount_make(&spec, &keeper->dev, &fuse_fd, why);
 	if (r < 0)
 		return r;
 	keeper->mounted = true;
-	msg.id = keeper->mount.dev;
+	(void)fd_write_all(keeper->guard, &keeper->dev, sizeof(keeper->dev));
+	msg.id = keeper->dev;
 	r = fd_send(keeper->world, &msg, sizeof(msg), &fuse_fd, 1);
 	return r < 0 ? errmsg_set(why, r, "the warden died while starting") : 0;
 }
@@ -210,8 +270,10 @@ make_mount(struct keeper *keeper, struct errmsg *why)
 static int
 start(struct keeper *keeper, struct errmsg *why)
 {
-	int r = start_warden(keeper);
+	int r = start_guard(keeper);
 
+	if (r == 0)
+		r = start_warden(keeper);
 	if (r < 0)
 		return errmsg_set(why, r, "cannot start the warden: %s",
 				  strerror(-r));
@@ -242,10 +304,10 @@ take_away(struct keeper *keeper)
 	dev_t found;
 
 	if (hostmount_find(mountpoint, &found, type, sizeof(type)) == 0 &&
-	    found == keeper->mount.dev &&
+	    found == keeper->dev &&
 	    hostmount_remove(mountpoint, false, NULL) == 0)
 		return;
-	(void)hostmount_detach(mountpoint, keeper->mount.dev, NULL);
+	(void)hostmount_detach(mountpoint, keeper->dev, NULL);
 	(void)fd_send(keeper->warden, &msg, sizeof(msg), NULL, 0);
 }
 
@@ -282,10 +344,8 @@ tidy(struct keeper *keeper)
 {
 	const char *mountpoint = keeper->plan->mountpoint;
 
-	if (keeper->mounted) {
-		(void)hostmount_detach(mountpoint, keeper->mount.dev, NULL);
-		closep(&keeper->mount.line);
-	}
+	if (keeper->mounted)
+		(void)hostmount_detach(mountpoint, keeper->dev, NULL);
 	closep(&keeper->warden);
 	closep(&keeper->world);
 	if (keeper->pid > 0)
@@ -301,7 +361,7 @@ host_keeper_run(const struct keeper_plan *plan)
 				 .world = -1,
 				 .warden = -1,
 				 .status_fd = plan->status_fd,
-				 .mount = { .line = -1 } };
+				 .guard = -1 };
 	struct errmsg why = { "" };
 	sigset_t blocked, unblocked;
 	int r;

@@ -6,13 +6,14 @@
  * A world that the whole host sees: `pale mount`.
  *
  *   pale mount ──fork──▶ keeper ──exec──▶ warden
- *        ◀── status pipe ──┘  ◀─ wire.h ─┘
+ *        ◀── status pipe ──┘ │ ◀─ wire.h ─┘ │
+ *                            └───▶ guard ◀──┘   a pipe that both hold
  *
  * The keeper mounts, hands the descriptor to the warden, and from then on
  * waits for one thing: the warden's end, however it comes.  Then it detaches
  * the mount, within milliseconds, so that a dead mount never lies over the
  * files.  When the keeper dies first, the warden does the same; when both are
- * killed at once, fusermount3 still stands by for an ordinary user.
+ * killed at once, the guard does, whose only business is the end of its pipe.
  *
  * Thread: main.
  */

@@ -109,8 +109,11 @@ on_keeper(uv_poll_t *poll, int status, int events)
 	if (n == -EAGAIN || (n > 0 && msg.type != WIRE_ENDED))
 		return;
 
-	/* A keeper that died leaves the mount to us. */
-	if (n <= 0 && warden->opt.mountpoint)
+	/*
+	 * A keeper that died leaves the mount to us, or, where we cannot see
+	 * it, to the guard, as soon as we have gone.
+	 */
+	if (n <= 0 && warden->opt.mountpoint && !warden->opt.own_mounts)
 		(void)hostmount_detach(warden->opt.mountpoint,
 				       warden->mount_dev, NULL);
 	warden->keeper_gone = true;

@@ -51,6 +51,7 @@ harden(void)
 			(void)close(fd);
 		}
 	}
+	(void)prctl(PR_SET_NAME, "pale-warden");
 	/* Last: /proc/self belongs to root from here on. */
 	(void)prctl(PR_SET_DUMPABLE, 0);
 }

@@ -30,6 +30,7 @@ static const struct option_row rows[] = {
 	{ "world-fd", OPTION_FD, AT(world_fd) },
 	{ "keeper-fd", OPTION_FD, AT(keeper_fd) },
 	{ "client-fd", OPTION_FD, AT(client_fd) },
+	{ "guard-fd", OPTION_FD, AT(guard_fd) },
 	{ "world", OPTION_TEXT, AT(world) },
 	{ "socket-dir", OPTION_TEXT, AT(socket_dir) },
 	{ "state-dir", OPTION_TEXT, AT(state_dir) },
@@ -110,7 +111,8 @@ warden_options_parse(int argc, char **argv, struct warden_options *ret_opt,
 	struct warden_options opt = { .policy_fd = -1,
 				      .world_fd = -1,
 				      .keeper_fd = -1,
-				      .client_fd = -1 };
+				      .client_fd = -1,
+				      .guard_fd = -1 };
 	struct option longs[N_ROWS + 1] = { 0 };
 	int index, r;
 

@@ -8,7 +8,7 @@
  *
  *   pale warden --policy-fd N --world-fd N --keeper-fd N [--client-fd N]
  *               --world ID [--socket-dir DIR] [--state-dir DIR]
- *               [--mountpoint PATH] [--own-mounts]
+ *               [--mountpoint PATH] [--own-mounts] [--guard-fd N]
  *
  *   --policy-fd   policy_encode() in a memory file
  *   --world-fd    base/wire.h, from the process that mounts
@@ -19,6 +19,7 @@
  *   --mountpoint  a host-visible mount: its place; else a run's world
  *   --own-mounts  enter a mount namespace of its own first, so that a mount
  *                 inside the workspace is never seen by who serves it
+ *   --guard-fd    held open until the warden's end: see cli/host_world.h
  *
  * For a host-visible mount the warden says WIRE_READY on the world
  * descriptor once it has opened the workspace; only then may it be covered.

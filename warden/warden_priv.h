@@ -34,9 +34,10 @@ struct server;
 
 struct warden_options {
 	int policy_fd, world_fd, keeper_fd, client_fd; /* −1: none */
-	const char *world;			       /* id */
-	const char *socket_dir, *state_dir;	       /* NULL: default */
-	const char *mountpoint;			       /* NULL: a run's world */
+	int guard_fd;	   /* only held open: its end is what it says */
+	const char *world; /* id */
+	const char *socket_dir, *state_dir; /* NULL: default */
+	const char *mountpoint;		    /* NULL: a run's world */
 	bool own_mounts;
 };
 
