@@ -109,10 +109,10 @@ void gitguard_end(struct gitguard_check *check);
 /*
  * Judges an operation on one name that the policy's mode and rules allow.
  * Returns 0 (check->action says how to go on), or check->verdict.error, which
- * is -EACCES, with the verdict filled in.  Nothing is changed on disk, except
- * that a step which completes a git directory first replaces its config files
- * by copies.  `guard` may be NULL (fence_why): then no lock is taken and
- * nothing at all is changed.
+ * is -EACCES, with the verdict filled in, or what the disk said, with no
+ * verdict.  Nothing is changed on disk, except that a step which completes a
+ * git directory first replaces its config files by copies.  `guard` may be NULL
+ * (fence_why): then no lock is taken and nothing at all is changed.
  *
  * Operations: CREATE and OPEN_WRITE (of a name that is absent or not), MKDIR,
  * MKNOD, SYMLINK, UNLINK, RMDIR, TRUNCATE, FALLOCATE, CHMOD, CHOWN, UTIMENS,
