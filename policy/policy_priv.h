@@ -73,12 +73,19 @@ struct config {
 	size_t count;
 };
 
+enum config_syntax {
+	CONFIG_SYNTAX_FILE,
+	CONFIG_SYNTAX_RC,      /* a .palerc: no sections, may only tighten */
+	CONFIG_SYNTAX_BUILTIN, /* our own presets */
+};
+
 /*
- * Parses configuration bytes; `name` is for messages ("file:line: …").  `rc`:
- * the bytes are a .palerc.  Errors with a sentence: -EINVAL, -E2BIG, -ENOMEM.
+ * Parses configuration bytes; `name` is for messages ("file:line: …").
+ * Errors with a sentence: -EINVAL, -E2BIG, -ENOMEM.
  */
-int config_parse(const char *bytes, size_t len, const char *name, bool rc,
-		 struct config *ret_config, struct errmsg *why);
+int config_parse(const char *bytes, size_t len, const char *name,
+		 enum config_syntax syntax, struct config *ret_config,
+		 struct errmsg *why);
 void config_fini(struct config *config);
 
 /* The section of that kind and name, or NULL. */
@@ -95,10 +102,9 @@ const char *config_nearest(const char *text, const char *const *names);
 /* The empty request: nothing asked for. */
 struct policy_request policy_request_none(void);
 
-/* A built-in preset by name, or NULL; static. */
-const struct policy_request *preset_builtin(const char *name);
-/* NULL-terminated. */
-extern const char *const preset_builtin_names[];
+/* The built-in presets as configuration text, and whether `name` is one. */
+extern const char preset_builtin_text[];
+bool preset_is_builtin(const char *name);
 
 /* ---- gitroot.c ---- */
 
@@ -116,6 +122,14 @@ bool path_is_in(const char *path, const char *dir, const char **ret_rest);
 
 /* Whether `path` is absolute without empty, "." and ".." components. */
 bool path_is_clean(const char *path);
+
+/*
+ * The deepest root that the world of this mode mounts around `path`, or -1: in
+ * read-only, --rw directories are like everything else.  Otherwise as
+ * policy_root_of().
+ */
+int policy_mounted_root(const struct policy *policy, const char *path,
+			const char **ret_rest);
 
 /* The private area that `path` lies in ("/tmp" …), or NULL. */
 const char *policy_temp_area(const char *path);
