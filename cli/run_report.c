@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "cli/run_report.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/buf.h"
+#include "base/cleanup.h"
+#include "base/fd.h"
+#include "base/json.h"
+
+/* Lines about single denials. */
+#define MARKER_LINES 5
+
+static bool
+is_confined(const struct run_report *report)
+{
+	return report->policy &&
+	       report->policy->mode != POLICY_DANGER_FULL_ACCESS;
+}
+
+static void
+put_text(struct buf *out, const char *key, const char *value)
+{
+	jsonw_key(out, key);
+	jsonw_text(out, value);
+}
+
+static void
+put_uint(struct buf *out, const char *key, uint64_t value)
+{
+	jsonw_key(out, key);
+	jsonw_uint(out, value);
+}
+
+static void
+put_bool(struct buf *out, const char *key, bool value)
+{
+	jsonw_key(out, key);
+	jsonw_bool(out, value);
+}
+
+static void
+put_enforcement(const struct run_report *report, struct buf *out)
+{
+	const struct run_result *result = report->result;
+	bool confined = is_confined(report) && result->started;
+	bool userns = !(result->world_flags & LAUNCH_NO_USERNS);
+	bool observed = !(result->world_flags & LAUNCH_NO_OBSERVER);
+	bool no_net = confined && report->policy->net == POLICY_NET_NONE;
+	bool scoped = !(result->world_flags & LAUNCH_NO_SCOPE) || no_net;
+
+	jsonw_key(out, "enforcement");
+	jsonw_begin(out, '{');
+	put_text(out, "level",
+		 !confined ? "none"
+		 : userns  ? "full"
+			   : "partial");
+	jsonw_key(out, "missing");
+	jsonw_begin(out, '[');
+	if (confined && !userns)
+		jsonw_text(out, "user-namespace");
+	jsonw_end(out, ']');
+	jsonw_key(out, "ipc");
+	jsonw_begin(out, '{');
+	put_text(out, "sockets", confined && observed ? "full" : "none");
+	put_text(out, "abstract", confined && scoped ? "full" : "none");
+	put_text(out, "fifos", confined && observed ? "full" : "none");
+	jsonw_end(out, '}');
+	put_text(out, "net", no_net ? "none" : "host");
+	put_text(out, "limits", result->limits);
+	jsonw_end(out, '}');
+	put_text(out, "backend", confined ? "fuse" : "none");
+	put_text(out, "observer", confined && observed ? "full" : "none");
+}
+
+static void
+put_denials(const struct run_report *report, struct buf *out)
+{
+	json_t *root =
+		report->summary ? json_loads(report->summary, 0, NULL) : NULL;
+	json_t *denials = json_object_get(root, "denials");
+	char *text = denials ? json_dumps(denials, JSON_COMPACT) : NULL;
+
+	jsonw_key(out, "denials");
+	if (text)
+		jsonw_raw(out, text, strlen(text));
+	else if (is_confined(report) && report->result->ended)
+		buf_puts(out, "{\"count\":null,\"first\":[]}");
+	else
+		buf_puts(out, "{\"count\":0,\"first\":[]}");
+	free(text);
+	json_decref(root);
+}
+
+static void
+put_outcome(const struct run_report *report, struct buf *out)
+{
+	const struct run_result *result = report->result;
+
+	jsonw_key(out, "exit_code");
+	jsonw_int(out, report->exit_code);
+	jsonw_key(out, "signal");
+	if (result->ended && WIFSIGNALED(result->status))
+		jsonw_int(out, WTERMSIG(result->status));
+	else
+		jsonw_null(out);
+	put_bool(out, "timed_out", result->timed_out);
+	put_bool(out, "started", result->started);
+	put_uint(out, "duration_ms", (uint64_t)result->duration_ns / 1000000);
+	put_uint(out, "user_ms", result->user_us / 1000);
+	put_uint(out, "sys_ms", result->sys_us / 1000);
+	put_uint(out, "max_rss_kib", result->max_rss_kib);
+}
+
+int
+run_report_write(const struct run_report *report, int fd)
+{
+	const struct policy *policy = report->policy;
+	_cleanup_(buf_fini) struct buf out = { 0 };
+
+	jsonw_begin(&out, '{');
+	put_outcome(report, &out);
+	put_text(&out, "session", policy ? policy->session : NULL);
+	put_text(&out, "world", report->world);
+	put_text(&out, "workspace", policy ? policy->roots[0].path : NULL);
+	put_text(&out, "mode", policy ? policy_mode_name(policy->mode) : NULL);
+	put_enforcement(report, &out);
+	put_denials(report, &out);
+	jsonw_key(&out, "born_repositories");
+	jsonw_begin(&out, '[');
+	jsonw_end(&out, ']');
+	put_text(&out, "runner_error",
+		 report->result->failed ? report->result->error.text : NULL);
+	jsonw_end(&out, '}');
+	buf_puts(&out, "\n");
+	if (buf_error(&out) < 0)
+		return buf_error(&out);
+	return fd_write_all(fd, out.data, out.len);
+}
+
+static const char *
+member(json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "?";
+}
+
+static void
+print_denial(json_t *denial)
+{
+	fprintf(stderr, "pale: denied %s %s by %s[%lld] (%s)\n",
+		member(denial, "op"), member(denial, "path"),
+		member(denial, "comm"),
+		(long long)json_integer_value(json_object_get(denial, "pid")),
+		member(denial, "rule"));
+}
+
+void
+run_report_markers(const struct run_report *report)
+{
+	json_t *root =
+		report->summary ? json_loads(report->summary, 0, NULL) : NULL;
+	json_t *denials = json_object_get(root, "denials");
+	json_t *first = json_object_get(denials, "first");
+	json_int_t count, shown = 0;
+
+	count = json_integer_value(json_object_get(denials, "count"));
+	if (count > 0) {
+		enum policy_mode mode = report->policy->mode;
+
+		fprintf(stderr, "[sandbox: file access denied under %s mode]\n",
+			policy_mode_name(mode));
+		if (mode < POLICY_DANGER_FULL_ACCESS)
+			fprintf(stderr,
+				"[sandbox: escalation available — retry this "
+				"exact command once with --escalate %s "
+				"--why \"<reason>\"]\n",
+				policy_mode_name(mode + 1));
+	}
+	for (size_t i = 0; i < json_array_size(first) && i < MARKER_LINES;
+	     i++) {
+		json_t *denial = json_array_get(first, i);
+
+		print_denial(denial);
+		shown += json_integer_value(json_object_get(denial, "count"));
+	}
+	if (count > shown)
+		fprintf(stderr, "pale: and %lld more denials\n",
+			(long long)(count - shown));
+	json_decref(root);
+}

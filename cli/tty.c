@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "cli/tty.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+void
+tty_save(struct tty *tty)
+{
+	char path[PATH_MAX];
+
+	*tty = (struct tty){ .fd = -1 };
+	for (int fd = 0; fd <= 2 && tty->fd < 0; fd++) {
+		if (tcgetattr(fd, &tty->modes) < 0)
+			continue;
+		tty->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		if (ttyname_r(fd, path, sizeof(path)) == 0)
+			tty->path = strdup(path);
+	}
+	tty->is_fore = tty->fd >= 0 && tcgetpgrp(tty->fd) == getpgrp();
+}
+
+/*
+ * The caller blocks SIGTTOU: a shell inside may have left another group in
+ * the foreground, and then this process is one of the background.
+ */
+static void
+take_foreground(struct tty *tty)
+{
+	struct termios now;
+
+	(void)tcsetpgrp(tty->fd, getpgrp());
+	if (tcgetattr(tty->fd, &now) == 0 &&
+	    memcmp(&now, &tty->modes, sizeof(now)) != 0)
+		(void)tcsetattr(tty->fd, TCSADRAIN, &tty->modes);
+}
+
+void
+tty_restore(struct tty *tty)
+{
+	if (tty->is_fore)
+		take_foreground(tty);
+}
+
+void
+tty_take(struct tty *tty)
+{
+	pid_t group;
+
+	tty->command_group = 0;
+	if (!tty->is_fore)
+		return;
+	group = tcgetpgrp(tty->fd);
+	if (group > 0 && group != getpgrp())
+		tty->command_group = group;
+	take_foreground(tty);
+}
+
+void
+tty_give_back(struct tty *tty)
+{
+	/* `fg` gave it to our group; `bg` to nobody. */
+	if (tty->fd < 0 || tcgetpgrp(tty->fd) != getpgrp())
+		return;
+	tty->is_fore = true;
+	if (tty->command_group > 0)
+		(void)tcsetpgrp(tty->fd, tty->command_group);
+}
+
+void
+tty_fini(struct tty *tty)
+{
+	closep(&tty->fd);
+	free(tty->path);
+	*tty = (struct tty){ .fd = -1 };
+}
