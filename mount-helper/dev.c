@@ -76,9 +76,9 @@ make_entries(int dev, struct mounts *m)
 }
 
 static int
-mount_pts(const char *target, struct errmsg *why)
+mount_inner(const char *target, uint64_t shm_size, struct errmsg *why)
 {
-	char path[4096];
+	char path[4096], options[64];
 	int r;
 
 	r = step_begin(STEP_DEVPTS, why);
@@ -89,6 +89,13 @@ mount_pts(const char *target, struct errmsg *why)
 		  "newinstance,ptmxmode=0666,mode=620") < 0)
 		return errmsg_set(why, -errno,
 				  "cannot mount terminals on '%s': %s", path,
+				  strerror(errno));
+
+	(void)snprintf(path, sizeof(path), "%s/shm", target);
+	(void)snprintf(options, sizeof(options), "mode=1777,size=%llu",
+		       (unsigned long long)shm_size);
+	if (mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
+		return errmsg_set(why, -errno, "cannot mount '%s': %s", path,
 				  strerror(errno));
 
 	/* Nice to have: few kernels lack it, fewer programs use it. */
@@ -117,7 +124,7 @@ dev_apply(struct mounts *m, const struct plan_mount *entry, int *ret_seal,
 	if (r < 0)
 		return errmsg_set(why, r, "cannot fill '%s': %s", entry->target,
 				  strerror(-r));
-	r = mount_pts(entry->target, why);
+	r = mount_inner(entry->target, entry->size, why);
 	if (r < 0)
 		return r;
 	*ret_seal = take_fd(&dev);
