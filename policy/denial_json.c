@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+
+/* A record as one JSON object, with exactly the fields of docs/DENIALS. */
+
+#include "policy/denial_priv.h"
+
+#include <string.h>
+
+#include "base/json.h"
+
+const char *
+denial_source_name(enum denial_source source)
+{
+	switch (source) {
+	case DENIAL_FUSE:
+		return "fuse";
+	case DENIAL_API:
+		return "api";
+	case DENIAL_OBSERVED:
+		return "observed";
+	}
+	return "";
+}
+
+const char *
+denial_remedy_name(enum denial_remedy remedy)
+{
+	switch (remedy) {
+	case DENIAL_REMEDY_NONE:
+		return NULL;
+	case DENIAL_REMEDY_ESCALATE:
+		return "escalate";
+	case DENIAL_REMEDY_ALLOW:
+		return "allow";
+	case DENIAL_REMEDY_REREAD:
+		return "reread";
+	}
+	return NULL;
+}
+
+static void
+put_text(struct buf *out, const char *key, const char *text)
+{
+	jsonw_key(out, key);
+	jsonw_text(out, text);
+}
+
+static void
+put_int(struct buf *out, const char *key, int64_t value)
+{
+	jsonw_key(out, key);
+	jsonw_int(out, value);
+}
+
+/* A number of which 0 means that it is not known. */
+static void
+put_known(struct buf *out, const char *key, int64_t value)
+{
+	jsonw_key(out, key);
+	if (value)
+		jsonw_int(out, value);
+	else
+		jsonw_null(out);
+}
+
+static void
+put_errno(struct buf *out, int error)
+{
+	jsonw_key(out, "errno");
+	jsonw_begin(out, '{');
+	put_text(out, "name", strerrorname_np(error));
+	put_int(out, "number", error);
+	jsonw_end(out, '}');
+}
+
+static void
+put_remedy(struct buf *out, const struct denial *denial)
+{
+	const char *name = denial_remedy_name(denial->remedy);
+
+	jsonw_key(out, "remedy");
+	if (!name) {
+		jsonw_null(out);
+		return;
+	}
+	jsonw_begin(out, '{');
+	put_text(out, name, denial->remedy_text);
+	jsonw_end(out, '}');
+}
+
+void
+denial_to_json(const struct denial *denial, struct buf *ret_json)
+{
+	jsonw_begin(ret_json, '{');
+	put_known(ret_json, "id", (int64_t)denial->id);
+	put_int(ret_json, "time", denial->time_ns);
+	put_int(ret_json, "last_time", denial->last_ns);
+	put_int(ret_json, "count", (int64_t)denial->count);
+	put_text(ret_json, "session", denial->session);
+	put_text(ret_json, "world", denial->world);
+	put_text(ret_json, "origin", denial->origin);
+	put_text(ret_json, "call", denial->call);
+	put_text(ret_json, "source", denial_source_name(denial->source));
+	put_text(ret_json, "code", policy_code_name(denial->code));
+	put_text(ret_json, "mode", policy_mode_name(denial->mode));
+	put_text(ret_json, "rule", denial->rule);
+	put_text(ret_json, "op", policy_op_name(denial->op));
+	put_text(ret_json, "path", denial->path);
+	put_text(ret_json, "path2", denial->path2);
+	put_errno(ret_json, denial->error);
+	put_known(ret_json, "pid", denial->pid);
+	put_known(ret_json, "ppid", denial->ppid);
+	put_known(ret_json, "inner_pid", denial->inner_pid);
+	put_text(ret_json, "comm", denial->comm);
+	put_text(ret_json, "exe", denial->exe);
+	put_int(ret_json, "uid", denial->uid);
+	put_int(ret_json, "gid", denial->gid);
+	put_remedy(ret_json, denial);
+	jsonw_end(ret_json, '}');
+}
