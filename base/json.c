@@ -13,7 +13,7 @@ separate(struct buf *out)
 	if (out->len == 0)
 		return;
 	last = out->data[out->len - 1];
-	if (!strchr("{[:\n", last))
+	if (!memchr("{[:\n", last, 4))
 		buf_puts(out, ",");
 }
 
