@@ -28,6 +28,7 @@
 #define LAUNCH_NO_USERNS   (1u << 0)
 #define LAUNCH_NO_OBSERVER (1u << 1)
 #define LAUNCH_NO_SCOPE	   (1u << 2)
+#define LAUNCH_HOME_TMPFS  (1u << 3)
 #define LAUNCH_EXEC_FAILED (1u << 8)
 
 /* wire_msg.flags of WIRE_SIGNAL: to every process of the world. */

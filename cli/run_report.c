@@ -72,6 +72,10 @@ put_enforcement(const struct run_report *report, struct buf *out)
 	jsonw_end(out, '}');
 	put_text(out, "net", no_net ? "none" : "host");
 	put_text(out, "limits", result->limits);
+	put_text(out, "home",
+		 !confined || report->policy->home == POLICY_HOME_RO ? "host"
+		 : result->world_flags & LAUNCH_HOME_TMPFS	     ? "tmpfs"
+							   : "layered");
 	jsonw_end(out, '}');
 	put_text(out, "backend", confined ? "fuse" : "none");
 	put_text(out, "observer", confined && observed ? "full" : "none");

@@ -35,6 +35,7 @@
 #define WORLD_NO_USERNS	   (1u << 0) /* root, user namespaces refused */
 #define WORLD_NO_OBSERVER  (1u << 1) /* no listener: one is there already */
 #define WORLD_NO_SCOPE	   (1u << 2) /* Landlock cannot scope */
+#define WORLD_HOME_TMPFS   (1u << 3) /* the home could not be layered */
 #define EXITED_EXEC_FAILED (1u << 8) /* value: errno of execve(2) */
 
 /* wire_msg.flags of WIRE_SIGNAL */
@@ -49,8 +50,9 @@ struct helper {
 	bool userns;   /* the world has a user namespace of its own */
 	bool observer; /* the listener is there */
 	bool scoped;   /* Landlock scopes signals and abstract sockets */
-	bool grouped;  /* a control group limits it, not rlimits */
-	mode_t umask;  /* the caller's */
+	bool home_tmpfs;
+	bool grouped; /* a control group limits it, not rlimits */
+	mode_t umask; /* the caller's */
 };
 
 /* Runs until the world has ended; returns the exit status. */

@@ -108,7 +108,9 @@ maybe_go(struct keeper *k)
 	struct errmsg why = { "" };
 	int r;
 
-	if (!k->ready || !k->serving || k->gone || k->ending)
+	/* init is known once the usher has handed on the listener. */
+	if (!k->ready || !k->serving || k->kids.init <= 0 || k->gone ||
+	    k->ending)
 		return;
 	r = step_begin(STEP_GO, &why);
 	if (r < 0) {
@@ -118,7 +120,8 @@ maybe_go(struct keeper *k)
 	k->gone = true;
 	k->world_flags = (k->h->userns ? 0 : WORLD_NO_USERNS) |
 			 (k->h->observer ? 0 : WORLD_NO_OBSERVER) |
-			 (k->h->scoped ? 0 : WORLD_NO_SCOPE);
+			 (k->h->scoped ? 0 : WORLD_NO_SCOPE) |
+			 (k->h->home_tmpfs ? WORLD_HOME_TMPFS : 0);
 	(void)wire_send(k->kids.init_sock, WIRE_GO, 0, 0, -1);
 }
 
@@ -131,8 +134,10 @@ on_init_message(struct keeper *k, struct wire_msg *msg, int *fd)
 		k->h->scoped = msg->value != 0;
 		if (*fd >= 0)
 			k->listener = take_fd(fd);
+		k->h->home_tmpfs = msg->flags & WORLD_HOME_TMPFS;
 		if (k->killed)
 			(void)kill(k->kids.init, SIGKILL);
+		maybe_go(k);
 	} else if (msg->type == WIRE_READY) {
 		k->ready = true;
 		maybe_go(k);

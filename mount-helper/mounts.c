@@ -86,12 +86,11 @@ prepare_entry(struct mounts *m, size_t i, struct errmsg *why)
 	case PLAN_SOCKET:
 	case PLAN_DEVICE:
 		return clone_source(entry, &m->sources[i], why);
-	case PLAN_OVERLAY:
-		return overlay_prepare(entry, m->userns, &m->sources[i], why);
 	case PLAN_DEV:
 		return dev_prepare(m, why);
 	case PLAN_FUSE:
 		return entry->index == 0 ? fuse_open(m, why) : 0;
+	case PLAN_OVERLAY:
 	case PLAN_TMPFS:
 	case PLAN_COVER:
 	case PLAN_PROC:
@@ -123,6 +122,12 @@ mounts_prepare(struct mounts *m, const struct plan *plan, bool userns,
 	r = step_begin(STEP_SOURCES, why);
 	for (size_t i = 0; i < plan->n_mounts && r == 0; i++)
 		r = prepare_entry(m, i, why);
+	/* Last: the rest needs the host's /dev. */
+	for (size_t i = 0; i < plan->n_mounts && r == 0; i++)
+		if (plan->mounts[i].kind == PLAN_OVERLAY)
+			r = overlay_prepare(&plan->mounts[i], userns,
+					    &m->sources[i], &m->home_tmpfs,
+					    why);
 	return r;
 }
 

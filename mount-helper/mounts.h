@@ -38,8 +38,9 @@ struct mounts {
 	int *sources; /* per entry of the plan: its detached mount, or -1 */
 	int *sealed;  /* per entry: the mount to make read-only at the end */
 	int devices[DEV_COUNT];
-	int fuse;   /* /dev/fuse */
-	int covers; /* the tmpfs that holds an empty file and directory */
+	int fuse;	 /* /dev/fuse */
+	bool home_tmpfs; /* an overlay was not to be had */
+	int covers;	 /* the tmpfs that holds an empty file and directory */
 };
 
 int mounts_prepare(struct mounts *m, const struct plan *plan, bool userns,
@@ -60,9 +61,12 @@ int dev_prepare(struct mounts *m, struct errmsg *why);
 int dev_apply(struct mounts *m, const struct plan_mount *entry, int *ret_seal,
 	      struct errmsg *why);
 
-/* overlay.c: a detached overlay. */
+/*
+ * overlay.c: a detached overlay, or a tmpfs where there can be none.  Covers
+ * the host's /dev meanwhile.
+ */
 int overlay_prepare(const struct plan_mount *entry, bool userns, int *ret_fd,
-		    struct errmsg *why);
+		    bool *ret_tmpfs, struct errmsg *why);
 
 /* proc.c: by init, in its pid namespace. */
 int proc_mount(bool root, struct errmsg *why);

@@ -6,8 +6,11 @@
  * The upper layer is kept in pale's state, which usually lies below the home
  * itself.  The kernel refuses an upper layer inside a lower one (ELOOP), so
  * the lower layer is an overlay of its own without an upper one: for the
- * check, another file system.  Detached and made before the seal, since a
- * layer keeps the flags that its mount had.
+ * check, another file system.  That takes two lower layers, the second one
+ * empty, and layers must be attached somewhere: a scratch tmpfs over /dev
+ * holds them, and is gone before the world's own /dev comes.
+ *
+ * Made before the seal, since a layer keeps the flags that its mount had.
  */
 
 #include <errno.h>
@@ -15,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -22,6 +26,10 @@
 #include "mount-helper/steps.h"
 
 #define LAYER_MAX 8192
+
+#define SCRATCH	      "/dev"
+#define SCRATCH_EMPTY SCRATCH "/empty"
+#define SCRATCH_HOME  SCRATCH "/home"
 
 /* ':' separates layers, so it is escaped in one. */
 static int
@@ -68,9 +76,9 @@ finish(int fs, bool userns, int *ret_fd)
 	return 0;
 }
 
-/* The home alone, as a lower layer: it needs a second one, an empty one. */
+/* The home alone, as a lower layer. */
 static int
-make_lower(const char *home, const char *empty, bool userns, int *ret_fd)
+make_lower(const char *home, bool userns, int *ret_fd)
 {
 	_cleanup_(closep) int fs = fsopen("overlay", FSOPEN_CLOEXEC);
 	char value[LAYER_MAX] = "";
@@ -78,13 +86,10 @@ make_lower(const char *home, const char *empty, bool userns, int *ret_fd)
 
 	if (fs < 0)
 		return -errno;
-	r = put_layer(value, sizeof(value) - 1, home);
-	if (r == 0) {
-		(void)strcat(value, ":");
-		r = put_layer(value, sizeof(value), empty);
-	}
+	r = put_layer(value, sizeof(value) - sizeof(":" SCRATCH_EMPTY), home);
 	if (r < 0)
 		return r;
+	(void)strcat(value, ":" SCRATCH_EMPTY);
 	if (fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", value, 0) < 0)
 		return -errno;
 	return finish(fs, userns, ret_fd);
@@ -94,18 +99,20 @@ static int
 make_overlay(const struct plan_mount *entry, bool userns, int *ret_fd)
 {
 	_cleanup_(closep) int fs = -1, lower = -1;
-	char lower_path[64];
 	int r;
 
-	r = make_lower(entry->source, entry->work, userns, &lower);
+	if (mkdir(SCRATCH_EMPTY, 0755) < 0 || mkdir(SCRATCH_HOME, 0755) < 0)
+		return -errno;
+	r = make_lower(entry->source, userns, &lower);
 	if (r < 0)
 		return r;
+	if (move_mount(lower, "", AT_FDCWD, SCRATCH_HOME,
+		       MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return -errno;
 	fs = fsopen("overlay", FSOPEN_CLOEXEC);
 	if (fs < 0)
 		return -errno;
-	(void)snprintf(lower_path, sizeof(lower_path), "/proc/self/fd/%d",
-		       lower);
-	r = set_layer(fs, "lowerdir", lower_path);
+	r = set_layer(fs, "lowerdir", SCRATCH_HOME);
 	if (r == 0)
 		r = set_layer(fs, "upperdir", entry->upper);
 	if (r == 0)
@@ -113,20 +120,45 @@ make_overlay(const struct plan_mount *entry, bool userns, int *ret_fd)
 	return r < 0 ? r : finish(fs, userns, ret_fd);
 }
 
+/* What cannot be layered (NFS, an overlay already) starts empty each time. */
+static int
+make_tmpfs(int *ret_fd)
+{
+	_cleanup_(closep) int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
+	int fd;
+
+	if (fs < 0 || fsconfig(fs, FSCONFIG_SET_STRING, "mode", "700", 0) < 0 ||
+	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
 int
 overlay_prepare(const struct plan_mount *entry, bool userns, int *ret_fd,
-		struct errmsg *why)
+		bool *ret_tmpfs, struct errmsg *why)
 {
 	int r;
 
 	r = step_begin(STEP_OVERLAY, why);
 	if (r < 0)
 		return r;
+	if (mount("tmpfs", SCRATCH, "tmpfs", 0, "mode=755") < 0)
+		return errmsg_set(why, -errno,
+				  "cannot mount a place for layers: %s",
+				  strerror(errno));
 	r = make_overlay(entry, userns, ret_fd);
+	(void)umount2(SCRATCH, MNT_DETACH);
+	*ret_tmpfs = r < 0;
+	if (r < 0)
+		r = make_tmpfs(ret_fd);
 	if (r < 0)
 		return errmsg_set(why, r,
-				  "cannot layer a private home over '%s': "
-				  "%s; --home ro does without",
+				  "cannot make a private home over '%s': %s; "
+				  "--home ro does without",
 				  entry->source, strerror(-r));
 	return 0;
 }

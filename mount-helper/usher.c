@@ -109,6 +109,7 @@ build(struct helper *h, struct mounts *mounts, struct errmsg *why)
 		r = mounts_seal(why);
 	if (r == 0)
 		r = mounts_apply(mounts, h->world_sock, why);
+	h->home_tmpfs = mounts->home_tmpfs;
 	mounts_fini(mounts);
 	if (r == 0)
 		r = lockdown_scope(&h->scoped, why);
@@ -150,7 +151,8 @@ hand_on_listener(struct helper *h, int pipe_fd, pid_t init, struct errmsg *why)
 	_cleanup_(closep) int listener = -1;
 	struct wire_msg msg = { .type = WIRE_LISTENER,
 				.pid = init,
-				.value = h->scoped };
+				.value = h->scoped,
+				.flags = h->home_tmpfs ? WORLD_HOME_TMPFS : 0 };
 	ssize_t n;
 	int r;
 
