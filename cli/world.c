@@ -51,17 +51,25 @@ is_wanted(const struct world_info *world, const struct opts *opts,
 
 /* A name may hold anything; a line of the list is one line. */
 static void
+put_line_safe(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		unsigned char byte = (unsigned char)text[i];
+
+		if (byte < ' ' || byte == 0x7f)
+			printf("\\x%02x", byte);
+		else
+			putchar(byte);
+	}
+}
+
+static void
 put_text(const char *text)
 {
 	_cleanup_(buf_fini) struct buf shown = { 0 };
 
 	escape_bytes(&shown, text, strlen(text));
-	for (size_t i = 0; i < shown.len; i++) {
-		if (shown.data[i] < ' ' || shown.data[i] == 0x7f)
-			printf("\\x%02x", shown.data[i]);
-		else
-			putchar(shown.data[i]);
-	}
+	put_line_safe((const char *)shown.data, shown.len);
 }
 
 static void
@@ -142,8 +150,10 @@ static void
 print_member(const char *prefix, const char *key, const json_t *value)
 {
 	printf("%s%s: ", prefix, key);
+	/* What comes by JSON is escaped already. */
 	if (json_is_string(value))
-		put_text(json_string_value(value));
+		put_line_safe(json_string_value(value),
+			      json_string_length(value));
 	else if (json_is_integer(value))
 		printf("%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_boolean(value))

@@ -140,6 +140,7 @@ start_observer(struct warden *warden, int listener, pid_t init_pid)
 	};
 	struct errmsg why = { "" };
 
+	warden->init_pid = init_pid;
 	warden->listener = listener;
 	if (observer_start(&config, &warden->observer, &why) == 0)
 		return;

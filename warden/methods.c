@@ -7,7 +7,9 @@
 
 #include "warden/server_priv.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "base/limits.h"
@@ -124,6 +126,30 @@ denials_json(const struct warden *warden, struct buf *out)
 	jsonw_end(out, '}');
 }
 
+/* Is `pid` in our own user namespace?  One that hides is in another. */
+static bool
+shares_users(pid_t pid)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	return stat("/proc/self/ns/user", &ours) == 0 &&
+	       stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino;
+}
+
+/*
+ * A mount fences only those who go through it; a world without an observer
+ * does not record what is refused outside; one without users of its own stands
+ * on what was closed one by one.
+ */
+static bool
+is_full(const struct warden *warden)
+{
+	return !warden->opt.mountpoint && warden->observer &&
+	       !shares_users(warden->init_pid);
+}
+
 static int
 handle_show(struct client *client, const struct rpc_message *message,
 	    struct buf *ret_json, struct rpc_fault *ret_fault)
@@ -135,9 +161,8 @@ handle_show(struct client *client, const struct rpc_message *message,
 		return r;
 	jsonw_begin(ret_json, '{');
 	world_dir_members(warden, ret_json);
-	/* Only those who go through a mount are fenced by it. */
 	jsonw_key(ret_json, "enforcement");
-	jsonw_text(ret_json, warden->opt.mountpoint ? "partial" : "full");
+	jsonw_text(ret_json, is_full(warden) ? "full" : "partial");
 	denials_json(warden, ret_json);
 	jsonw_key(ret_json, "stats");
 	warden_stats_json(warden, ret_json);

@@ -75,6 +75,7 @@ struct warden {
 	atomic_bool new_denials; /* rows came into the store; audit sets */
 	int listener;		 /* the observer's, while it runs; −1: none */
 	pid_t parent;		 /* when we started */
+	pid_t init_pid;		 /* of a run's world, once it is locked down */
 	dev_t mount_dev;	 /* of a host-visible mount */
 	atomic_bool recorded; /* warden_record_start() is done, or on its way */
 	bool watching;
