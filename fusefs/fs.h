@@ -67,6 +67,7 @@ int fs_set_policy(struct fs *fs, struct policy *policy);
 /* Ends serving: aborts what waits, joins the threads. */
 void fs_stop(struct fs *fs);
 struct fs *fs_free(struct fs *fs);
+DEFINE_CLEANUP(fs)
 
 /*
  * The mount options that the mounter must give the kernel for this process

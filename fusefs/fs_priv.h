@@ -42,53 +42,59 @@
 #include "policy/policy.h"
 #include "policy/rules.h"
 
+struct fs_dirbuf;
 struct fs_handle;
+struct fs_notify;
 struct fs_shard;
+struct gitguard;
+struct gitguard_small;
+struct locks;
 
 enum fs_inode_flag {
 	FS_INODE_PINNED = 1 << 0,    /* keeps its descriptor */
 	FS_INODE_PROTECTED = 1 << 1, /* a name it was seen under is protected */
 	FS_INODE_HIDDEN = 1 << 2,    /* … is hidden */
 	FS_INODE_IDLE = 1 << 3,	     /* on its shard's list of idle fds */
-	FS_INODE_STALE = 1 << 4,     /* its number was reused: not in the table */
+	FS_INODE_STALE = 1 << 4, /* its number was reused: not in the table */
 };
 
 struct fs_inode {
-	struct fs_inode *next;	  /* bucket */
-	struct fs_inode *parent;  /* NULL: a root of the session */
-	char *name;		  /* in `parent`; owned */
+	struct fs_inode *next;	   /* bucket */
+	struct fs_inode *parent;   /* NULL: a root of the session */
+	char *name;		   /* in `parent`; owned */
 	struct fs_handle *handles; /* open files, newest first */
 	struct fs_inode *idle_prev, *idle_next;
 	union {
 		const struct rule_state *state; /* directory: rules below it */
 		uint64_t stamp; /* file: what the page cache was read from */
 	};
-	uint64_t ino;	      /* backing inode number */
-	uint64_t nlookup;     /* the kernel's count */
+	uint64_t ino;	  /* backing inode number */
+	uint64_t nlookup; /* the kernel's count */
 	atomic_uint refs;
-	int fd;		      /* O_PATH, or -1 */
-	uint32_t fd_users;    /* who must not see it closed */
-	uint32_t dev;	      /* index of the device, see fs_dev_index() */
-	uint32_t btime;	      /* hash of the birth time */
-	uint32_t policy_gen;  /* of state and flags */
-	uint16_t type;	      /* S_IFMT bits of the mode */
-	uint8_t flags;	      /* enum fs_inode_flag */
-	uint8_t root;	      /* of a root: its index in policy->roots */
+	int fd;		     /* O_PATH, or -1 */
+	uint32_t fd_users;   /* who must not see it closed */
+	uint32_t dev;	     /* index of the device, see fs_dev_index() */
+	uint32_t btime;	     /* hash of the birth time */
+	uint32_t policy_gen; /* of state and flags */
+	uint8_t type;	     /* S_IFMT bits of the mode, >> 12 */
+	uint8_t flags;	     /* enum fs_inode_flag */
+	uint8_t root;	     /* of a root: its index in policy->roots */
+	uint8_t below;	     /* directory: gitguard_below() of it */
 };
 
 /* An open file or directory; fi->fh is its address. */
 struct fs_handle {
-	struct fs_inode *inode; /* referenced */
+	struct fs_inode *inode;		/* referenced */
 	struct fs_handle *next, **link; /* in inode->handles; shard lock */
 	atomic_uint refs;
-	int fd;		      /* of the backing object, as opened */
-	int flags;	      /* of open(2) */
+	int fd;			/* of the backing object, as opened */
+	int flags;		/* of open(2) */
 	atomic_uint policy_gen; /* the last one that let it write */
-	pid_t pid;	      /* who opened it: write-back has no caller */
+	pid_t pid;		/* who opened it: write-back has no caller */
 	uid_t uid;
 	gid_t gid;
 	struct fs_dirbuf *dir; /* a directory's read position; else NULL */
-	void *locks;	       /* of locks.c */
+	struct gitguard_small *small; /* content judged at each write */
 };
 
 /* One device of the served tree; index 0 is the workspace's own. */
@@ -127,16 +133,20 @@ struct fs {
 
 	struct fs_inode *roots[LIMIT_ROOTS]; /* NULL: not served by FUSE */
 	size_t n_roots;
-	struct fs_shard *shards; /* FS_SHARDS of them */
+	struct fs_shard *shards;  /* FS_SHARDS of them */
 	pthread_mutex_t dev_lock; /* appending to devs */
 	dev_t devs[FS_DEVS_MAX];
 	atomic_uint n_devs;
+
+	struct fs_notify *notify;
+	struct gitguard *guard;
+	struct locks *locks;
 
 	struct fs_own_dir *own_dirs;
 	size_t n_own_dirs;
 	int proc_fd; /* /proc/self/fd */
 	atomic_uint_fast64_t requests;
-	bool handle_killpriv;
+	atomic_bool has_hide; /* a hide rule may be in force */
 };
 
 /*
@@ -180,7 +190,7 @@ fs_inode_peek(const struct fs *fs, fuse_ino_t ino)
 static inline bool
 fs_inode_is_dir(const struct fs_inode *inode)
 {
-	return S_ISDIR(inode->type);
+	return S_ISDIR((mode_t)inode->type << 12);
 }
 
 struct fs_inode *fs_inode_ref(struct fs_inode *inode);

@@ -1,0 +1,576 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * The inode table.
+ *
+ * An inode is freed by whoever drops the last reference.  Between that drop
+ * and its removal from the bucket a lookup may still see it: a reference is
+ * therefore only taken from a count that is not zero, and an inode at zero
+ * counts as absent.  Two inodes of one identity can then be in a bucket for a
+ * moment, and removal goes by address.
+ *
+ * The number of a removed backing object can come back as another object.
+ * Birth time and type tell them apart; the older inode is taken out of the
+ * table (FS_INODE_STALE) and lives on for those who still hold it.
+ */
+
+#include "fusefs/inodes.h"
+
+#include <assert.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+
+#include "fusefs/ops.h"
+
+#define MIN_BUCKETS 16
+
+static uint64_t
+mix(uint64_t x)
+{
+	x ^= x >> 30;
+	x *= 0xbf58476d1ce4e5b9u;
+	x ^= x >> 27;
+	x *= 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
+}
+
+static uint64_t
+ident_hash(uint32_t dev, uint64_t ino)
+{
+	return mix(ino + ((uint64_t)dev << 56));
+}
+
+int
+fs_dev_index(struct fs *fs, unsigned int major, unsigned int minor,
+	     uint32_t *ret_index)
+{
+	dev_t dev = makedev(major, minor);
+	unsigned int n = atomic_load(&fs->n_devs);
+	int r = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (fs->devs[i] == dev) {
+			*ret_index = i;
+			return 0;
+		}
+	}
+
+	pthread_mutex_lock(&fs->dev_lock);
+	for (n = 0; n < atomic_load(&fs->n_devs); n++)
+		if (fs->devs[n] == dev)
+			break;
+	if (n == FS_DEVS_MAX) {
+		r = -ENOSPC;
+	} else {
+		fs->devs[n] = dev;
+		if (n == atomic_load(&fs->n_devs))
+			atomic_store(&fs->n_devs, n + 1);
+		*ret_index = n;
+	}
+	pthread_mutex_unlock(&fs->dev_lock);
+	return r;
+}
+
+int
+fs_ident_of(struct fs *fs, const struct statx *stx, struct fs_ident *ret_ident)
+{
+	struct fs_ident ident = { .ino = stx->stx_ino,
+				  .type = (stx->stx_mode & S_IFMT) >> 12 };
+	int r;
+
+	r = fs_dev_index(fs, stx->stx_dev_major, stx->stx_dev_minor,
+			 &ident.dev);
+	if (r < 0)
+		return r;
+	if (stx->stx_mask & STATX_BTIME)
+		ident.btime = (uint32_t)mix((uint64_t)stx->stx_btime.tv_sec *
+						    1000000000u +
+					    stx->stx_btime.tv_nsec);
+	*ret_ident = ident;
+	return 0;
+}
+
+bool
+fs_ident_is(const struct fs_inode *inode, const struct fs_ident *ident)
+{
+	return inode->ino == ident->ino && inode->dev == ident->dev &&
+	       inode->btime == ident->btime && inode->type == ident->type;
+}
+
+bool
+fs_inode_is(struct fs *fs, const struct fs_inode *inode,
+	    const struct statx *stx)
+{
+	struct fs_ident ident;
+
+	return fs_ident_of(fs, stx, &ident) == 0 && fs_ident_is(inode, &ident);
+}
+
+static struct fs_shard *
+shard_for(const struct fs *fs, uint64_t hash)
+{
+	return &fs->shards[hash >> 58 & (FS_SHARDS - 1)];
+}
+
+struct fs_shard *
+fs_shard_of(const struct fs *fs, const struct fs_inode *inode)
+{
+	return shard_for(fs, ident_hash(inode->dev, inode->ino));
+}
+
+static struct fs_inode **
+bucket_of(const struct fs_shard *shard, uint64_t hash)
+{
+	return &shard->buckets[hash & (shard->n_buckets - 1)];
+}
+
+/* Failure to resize only costs time. */
+static void
+resize(struct fs_shard *shard, size_t n_buckets)
+{
+	struct fs_inode **old = shard->buckets, **fresh;
+	size_t n_old = shard->n_buckets;
+
+	fresh = calloc(n_buckets, sizeof(struct fs_inode *));
+	if (!fresh)
+		return;
+	shard->buckets = fresh;
+	shard->n_buckets = n_buckets;
+	for (size_t i = 0; i < n_old; i++) {
+		while (old[i]) {
+			struct fs_inode *inode = old[i], **head;
+
+			old[i] = inode->next;
+			head = bucket_of(shard,
+					 ident_hash(inode->dev, inode->ino));
+			inode->next = *head;
+			*head = inode;
+		}
+	}
+	free(old);
+}
+
+static void
+table_insert(struct fs_shard *shard, struct fs_inode *inode)
+{
+	struct fs_inode **head;
+
+	if (shard->count >= shard->n_buckets)
+		resize(shard, shard->n_buckets * 2);
+	head = bucket_of(shard, ident_hash(inode->dev, inode->ino));
+	inode->next = *head;
+	*head = inode;
+	shard->count++;
+}
+
+static void
+table_remove(struct fs_shard *shard, struct fs_inode *inode)
+{
+	struct fs_inode **at;
+
+	at = bucket_of(shard, ident_hash(inode->dev, inode->ino));
+	while (*at != inode) {
+		assert(*at);
+		at = &(*at)->next;
+	}
+	*at = inode->next;
+	shard->count--;
+	if (shard->n_buckets > MIN_BUCKETS &&
+	    shard->count < shard->n_buckets / 4)
+		resize(shard, shard->n_buckets / 2);
+}
+
+int
+fs_inodes_init(struct fs *fs, size_t max_idle)
+{
+	fs->shards = calloc(FS_SHARDS, sizeof(struct fs_shard));
+	if (!fs->shards)
+		return -ENOMEM;
+	for (size_t i = 0; i < FS_SHARDS; i++) {
+		struct fs_shard *shard = &fs->shards[i];
+
+		pthread_mutex_init(&shard->lock, NULL);
+		shard->max_idle = max_idle / FS_SHARDS + 1;
+		shard->n_buckets = MIN_BUCKETS;
+		shard->buckets = calloc(MIN_BUCKETS, sizeof(struct fs_inode *));
+		if (!shard->buckets)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void
+free_inode(struct fs_inode *inode)
+{
+	if (inode->fd >= 0)
+		(void)close(inode->fd);
+	free(inode->name);
+	free(inode);
+}
+
+/* The connection ended before the kernel closed them. */
+static void
+drop_handles(struct fs_inode *inode)
+{
+	while (inode->handles) {
+		struct fs_handle *handle = inode->handles;
+
+		inode->handles = handle->next;
+		fs_handle_destroy(handle);
+	}
+}
+
+void
+fs_inodes_fini(struct fs *fs)
+{
+	if (!fs->shards)
+		return;
+	for (size_t i = 0; i < FS_SHARDS; i++) {
+		struct fs_shard *shard = &fs->shards[i];
+
+		for (size_t b = 0; shard->buckets && b < shard->n_buckets;
+		     b++) {
+			while (shard->buckets[b]) {
+				struct fs_inode *inode = shard->buckets[b];
+
+				shard->buckets[b] = inode->next;
+				drop_handles(inode);
+				free_inode(inode);
+			}
+		}
+		free(shard->buckets);
+		pthread_mutex_destroy(&shard->lock);
+	}
+	free(fs->shards);
+	fs->shards = NULL;
+}
+
+struct fs_inode *
+fs_inode_ref(struct fs_inode *inode)
+{
+	atomic_fetch_add(&inode->refs, 1);
+	return inode;
+}
+
+/* Takes a reference unless the inode is already being freed. */
+static bool
+ref_alive(struct fs_inode *inode)
+{
+	unsigned int refs = atomic_load(&inode->refs);
+
+	while (refs > 0)
+		if (atomic_compare_exchange_weak(&inode->refs, &refs, refs + 1))
+			return true;
+	return false;
+}
+
+void
+fs_idle_remove(struct fs_shard *shard, struct fs_inode *inode)
+{
+	if (!(inode->flags & FS_INODE_IDLE))
+		return;
+	if (inode->idle_prev)
+		inode->idle_prev->idle_next = inode->idle_next;
+	else
+		shard->idle_first = inode->idle_next;
+	if (inode->idle_next)
+		inode->idle_next->idle_prev = inode->idle_prev;
+	else
+		shard->idle_last = inode->idle_prev;
+	inode->idle_prev = inode->idle_next = NULL;
+	inode->flags &= (uint8_t)~FS_INODE_IDLE;
+	shard->n_idle--;
+}
+
+struct fs_inode *
+fs_inode_put(struct fs *fs, struct fs_inode *inode)
+{
+	while (inode && atomic_fetch_sub(&inode->refs, 1) == 1) {
+		struct fs_shard *shard = fs_shard_of(fs, inode);
+		struct fs_inode *parent = inode->parent;
+
+		fs_shard_lock(shard);
+		fs_idle_remove(shard, inode);
+		if (inode->fd >= 0)
+			shard->n_fds--;
+		if (!(inode->flags & FS_INODE_STALE))
+			table_remove(shard, inode);
+		fs_shard_unlock(shard);
+
+		free_inode(inode);
+		inode = parent;
+	}
+	return NULL;
+}
+
+/* *ret_stale: a reference that the caller puts after unlocking, or NULL. */
+static struct fs_inode *
+find_locked(struct fs_shard *shard, const struct fs_ident *ident,
+	    struct fs_inode **ret_stale)
+{
+	struct fs_inode *inode, *next;
+
+	inode = *bucket_of(shard, ident_hash(ident->dev, ident->ino));
+	for (; inode; inode = next) {
+		next = inode->next;
+		if (inode->ino != ident->ino || inode->dev != ident->dev)
+			continue;
+		if (fs_ident_is(inode, ident)) {
+			if (ref_alive(inode))
+				return inode;
+			continue;
+		}
+		/* The number belongs to another object now. */
+		if (!*ret_stale && ref_alive(inode)) {
+			table_remove(shard, inode);
+			inode->flags |= FS_INODE_STALE;
+			*ret_stale = inode;
+			next = *bucket_of(shard,
+					  ident_hash(ident->dev, ident->ino));
+		}
+	}
+	return NULL;
+}
+
+/* `inode` is as zeroed by calloc. */
+static int
+fill_new(struct fs_inode *inode, const struct fs_ident *ident,
+	 const struct fs_seen *seen)
+{
+	if (seen->name) {
+		inode->name = strdup(seen->name);
+		if (!inode->name)
+			return -ENOMEM;
+	}
+	inode->ino = ident->ino;
+	inode->dev = ident->dev;
+	inode->btime = ident->btime;
+	inode->type = ident->type;
+	inode->fd = -1;
+	atomic_init(&inode->refs, 1);
+	return 0;
+}
+
+/* Marks of several names add up, as long as they are of one policy. */
+static void
+apply_marks(struct fs_inode *inode, const struct fs_marks *marks)
+{
+	const uint8_t mask = FS_INODE_PROTECTED | FS_INODE_HIDDEN;
+
+	if (inode->policy_gen != marks->policy_gen)
+		inode->flags &= (uint8_t)~mask;
+	inode->flags |= marks->flags & mask;
+	inode->policy_gen = marks->policy_gen;
+	if (fs_inode_is_dir(inode)) {
+		inode->state = marks->state;
+		inode->below = marks->below;
+	}
+}
+
+/* Under the shard lock.  *ret_old: what the caller must put and free. */
+static int
+move_locked(struct fs_inode *inode, struct fs_inode *parent, const char *name,
+	    struct fs_inode **ret_old, char **ret_old_name)
+{
+	char *copy;
+
+	inode->flags &= (uint8_t)~FS_INODE_PINNED;
+	if (inode->parent == parent && strcmp(inode->name, name) == 0)
+		return 0;
+	copy = strdup(name);
+	if (!copy)
+		return -ENOMEM;
+	*ret_old = inode->parent;
+	*ret_old_name = inode->name;
+	inode->parent = fs_inode_ref(parent);
+	inode->name = copy;
+	return 0;
+}
+
+static void
+count_lookup(struct fs_inode *inode)
+{
+	if (inode->nlookup++ == 0)
+		atomic_fetch_add(&inode->refs, 1);
+}
+
+static struct fs_inode *
+insert_new(struct fs_shard *shard, const struct fs_ident *ident,
+	   const struct fs_seen *seen)
+{
+	struct fs_inode *inode = calloc(1, sizeof(*inode));
+
+	if (!inode)
+		return NULL;
+	if (fill_new(inode, ident, seen) < 0) {
+		free(inode);
+		return NULL;
+	}
+	if (seen->parent)
+		inode->parent = fs_inode_ref(seen->parent);
+	table_insert(shard, inode);
+	return inode;
+}
+
+int
+fs_inode_upsert(struct fs *fs, const struct fs_ident *ident,
+		const struct fs_seen *seen, struct fs_inode **ret_inode)
+{
+	struct fs_shard *shard =
+		shard_for(fs, ident_hash(ident->dev, ident->ino));
+	struct fs_inode *inode, *old_parent = NULL, *stale = NULL;
+	char *old_name = NULL;
+	int r = 0;
+
+	fs_shard_lock(shard);
+	inode = find_locked(shard, ident, &stale);
+	if (!inode) {
+		inode = insert_new(shard, ident, seen);
+		r = inode ? 0 : -ENOMEM;
+	} else if (seen->parent) {
+		if (!inode->parent)
+			r = -ELOOP;
+		else
+			r = move_locked(inode, seen->parent, seen->name,
+					&old_parent, &old_name);
+	}
+	if (r == 0) {
+		if (seen->marks)
+			apply_marks(inode, seen->marks);
+		if (seen->counted)
+			count_lookup(inode);
+	}
+	fs_shard_unlock(shard);
+
+	fs_inode_put(fs, stale);
+	fs_inode_put(fs, old_parent);
+	free(old_name);
+	if (r < 0) {
+		fs_inode_put(fs, inode);
+		return r;
+	}
+	*ret_inode = inode;
+	return 0;
+}
+
+struct fs_inode *
+fs_inode_find(struct fs *fs, const struct fs_ident *ident)
+{
+	struct fs_shard *shard =
+		shard_for(fs, ident_hash(ident->dev, ident->ino));
+	struct fs_inode *inode, *stale = NULL;
+
+	fs_shard_lock(shard);
+	inode = find_locked(shard, ident, &stale);
+	fs_shard_unlock(shard);
+	fs_inode_put(fs, stale);
+	return inode;
+}
+
+void
+fs_inode_forget(struct fs *fs, struct fs_inode *inode, uint64_t n)
+{
+	struct fs_shard *shard = fs_shard_of(fs, inode);
+	bool last;
+
+	fs_shard_lock(shard);
+	/* A count that the kernel gets wrong must not wrap. */
+	last = inode->nlookup > 0 && inode->nlookup <= n;
+	inode->nlookup = inode->nlookup > n ? inode->nlookup - n : 0;
+	fs_shard_unlock(shard);
+	if (last)
+		fs_inode_put(fs, inode);
+}
+
+int
+fs_inode_set_place(struct fs *fs, struct fs_inode *inode,
+		   struct fs_inode *parent, const char *name)
+{
+	struct fs_shard *shard = fs_shard_of(fs, inode);
+	struct fs_inode *old_parent = NULL;
+	char *old_name = NULL;
+	int r;
+
+	if (!inode->parent)
+		return -ELOOP;
+	fs_shard_lock(shard);
+	r = move_locked(inode, parent, name, &old_parent, &old_name);
+	fs_shard_unlock(shard);
+	fs_inode_put(fs, old_parent);
+	free(old_name);
+	return r;
+}
+
+void
+fs_inode_set_marks(struct fs *fs, struct fs_inode *inode,
+		   const struct fs_marks *marks)
+{
+	struct fs_shard *shard = fs_shard_of(fs, inode);
+
+	fs_shard_lock(shard);
+	apply_marks(inode, marks);
+	fs_shard_unlock(shard);
+}
+
+void
+fs_inode_pin(struct fs *fs, struct fs_inode *inode, int fd)
+{
+	struct fs_shard *shard = fs_shard_of(fs, inode);
+
+	fs_shard_lock(shard);
+	if (inode->fd < 0) {
+		inode->fd = take_fd(&fd);
+		shard->n_fds++;
+	}
+	fs_idle_remove(shard, inode);
+	inode->flags |= FS_INODE_PINNED;
+	fs_shard_unlock(shard);
+	closep(&fd);
+}
+
+void
+fs_inode_unpin(struct fs *fs, struct fs_inode *inode)
+{
+	struct fs_shard *shard = fs_shard_of(fs, inode);
+	int fd = -1;
+
+	fs_shard_lock(shard);
+	inode->flags &= (uint8_t)~FS_INODE_PINNED;
+	if (inode->fd_users == 0 && inode->fd >= 0) {
+		fs_idle_remove(shard, inode);
+		fd = take_fd(&inode->fd);
+		shard->n_fds--;
+	}
+	fs_shard_unlock(shard);
+	closep(&fd);
+}
+
+void
+fs_inode_add_handle(struct fs *fs, struct fs_handle *handle)
+{
+	struct fs_inode *inode = handle->inode;
+	struct fs_shard *shard = fs_shard_of(fs, inode);
+
+	fs_shard_lock(shard);
+	handle->next = inode->handles;
+	handle->link = &inode->handles;
+	if (handle->next)
+		handle->next->link = &handle->next;
+	inode->handles = handle;
+	fs_shard_unlock(shard);
+}
+
+void
+fs_inode_remove_handle(struct fs *fs, struct fs_handle *handle)
+{
+	struct fs_shard *shard = fs_shard_of(fs, handle->inode);
+
+	fs_shard_lock(shard);
+	if (handle->link) {
+		*handle->link = handle->next;
+		if (handle->next)
+			handle->next->link = handle->link;
+		handle->link = NULL;
+	}
+	fs_shard_unlock(shard);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Extended attributes.  There is no call for them on an O_PATH descriptor, so
+ * they go by /proc/self/fd/N; the last component of that is followed to the
+ * very object, be it a symlink, and not beyond.
+ */
+
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "fusefs/fence.h"
+#include "fusefs/ops.h"
+
+/* One setxattr or removexattr (`value` NULL and `remove`). */
+struct xattr {
+	const char *name;
+	const void *value;
+	size_t size;
+	int flags;
+	bool remove;
+};
+
+static int
+refuse_capability(struct fs_call *call, const struct xattr *xattr,
+		  struct fs_inode *inode)
+{
+	const struct policy_verdict verdict = {
+		.error = -EPERM,
+		.code = POLICY_CODE_SANDBOX_DENIED,
+		.rule = "no file capabilities",
+		.source = "built-in",
+	};
+
+	if (!call->fs->config.multi_uid ||
+	    strcmp(xattr->name, "security.capability") != 0)
+		return 0;
+	return fence_refuse(call,
+			    xattr->remove ? POLICY_OP_REMOVEXATTR
+					  : POLICY_OP_SETXATTR,
+			    &verdict, inode, NULL);
+}
+
+static int
+fs_do_change_xattr(struct fs_call *call, fuse_ino_t ino,
+		   const struct xattr *xattr)
+{
+	_cleanup_(fence_step_end) struct fence_step step = { 0 };
+	_cleanup_(fs_hold_done) struct fs_hold hold = FS_HOLD_NONE;
+	struct fs_inode *inode = fs_inode_peek(call->fs, ino);
+	char path[FS_PROC_PATH_MAX];
+	int r;
+
+	r = fence_inode(call,
+			xattr->remove ? POLICY_OP_REMOVEXATTR
+				      : POLICY_OP_SETXATTR,
+			inode, &step);
+	if (r == 0)
+		r = refuse_capability(call, xattr, inode);
+	if (r == 0)
+		r = fs_hold(call->fs, inode, &hold);
+	if (r == 0)
+		r = fs_as_caller(call);
+	if (r < 0)
+		return r;
+	fs_proc_path(hold.fd, path);
+	if (xattr->remove)
+		r = removexattr(path, xattr->name);
+	else
+		r = setxattr(path, xattr->name, xattr->value, xattr->size,
+			     xattr->flags);
+	r = r < 0 ? -errno : 0;
+	fs_as_self(call);
+	return r;
+}
+
+static void
+op_change_xattr(fuse_req_t req, fuse_ino_t ino, const struct xattr *xattr)
+{
+	struct fs_call call;
+	int r;
+
+	fs_call_begin(&call, req);
+	r = fs_do_change_xattr(&call, ino, xattr);
+	fs_call_end(&call);
+	fuse_reply_err(req, -r);
+}
+
+void
+fs_op_setxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
+	       const char *value, size_t size, int flags)
+{
+	const struct xattr xattr = {
+		.name = name, .value = value, .size = size, .flags = flags
+	};
+
+	op_change_xattr(req, ino, &xattr);
+}
+
+void
+fs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
+{
+	const struct xattr xattr = { .name = name, .remove = true };
+
+	op_change_xattr(req, ino, &xattr);
+}
+
+/* `name` NULL: the list of names. */
+static ssize_t
+fs_do_get(struct fs_call *call, fuse_ino_t ino, const char *name, char *buf,
+	  size_t size)
+{
+	_cleanup_(fs_hold_done) struct fs_hold hold = FS_HOLD_NONE;
+	char path[FS_PROC_PATH_MAX];
+	ssize_t n;
+	int r;
+
+	r = fs_hold(call->fs, fs_inode_peek(call->fs, ino), &hold);
+	if (r == 0)
+		r = fs_as_caller(call);
+	if (r < 0)
+		return r;
+	if (hold.handle) {
+		n = name ? fgetxattr(hold.fd, name, buf, size)
+			 : flistxattr(hold.fd, buf, size);
+	} else {
+		fs_proc_path(hold.fd, path);
+		n = name ? getxattr(path, name, buf, size)
+			 : listxattr(path, buf, size);
+	}
+	n = n < 0 ? -errno : n;
+	fs_as_self(call);
+	return n;
+}
+
+static void
+op_get(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	_cleanup_(freep) char *buf = size ? malloc(size) : NULL;
+	struct fs_call call;
+	ssize_t n = -ENOMEM;
+
+	fs_call_begin(&call, req);
+	if (buf || size == 0)
+		n = fs_do_get(&call, ino, name, buf, size);
+	fs_call_end(&call);
+
+	if (n < 0)
+		fuse_reply_err(req, (int)-n);
+	else if (size == 0)
+		fuse_reply_xattr(req, (size_t)n);
+	else
+		fuse_reply_buf(req, buf, (size_t)n);
+}
+
+void
+fs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+{
+	op_get(req, ino, name, size);
+}
+
+void
+fs_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	op_get(req, ino, NULL, size);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Mounts a policy on a directory, in the foreground, as root: the filesystem
+ * alone, for tests of the filesystem.
+ *
+ *	fsmount [-1] [-d DIR] -m MODE [-p PROTECT]… [-H HIDE]… WORKSPACE MOUNT
+ *
+ * -1: serve root only (no per-request ids); -d: denials go to DIR.
+ * Says "ready" on stdout.  SIGUSR1 and SIGUSR2 change the mode to read-only
+ * and workspace-write and say "mode".  SIGTERM and SIGINT unmount and end it.
+ */
+
+#include <err.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+#include "fusefs/fs.h"
+#include "policy/denial.h"
+
+struct options {
+	struct policy_request request;
+	const char *denials_dir;
+	const char *mountpoint;
+	bool single_uid;
+};
+
+static void
+parse(int argc, char **argv, struct options *options)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "1d:m:p:H:")) != -1) {
+		struct strv *list = c == 'p' ? &options->request.protect
+					     : &options->request.hide;
+
+		switch (c) {
+		case '1':
+			options->single_uid = true;
+			break;
+		case 'd':
+			options->denials_dir = optarg;
+			break;
+		case 'm':
+			options->request.mode = optarg;
+			break;
+		case 'p':
+		case 'H':
+			if (strv_add(list, optarg) < 0)
+				errx(1, "out of memory");
+			break;
+		default:
+			exit(2);
+		}
+	}
+	if (argc - optind != 2)
+		errx(2, "usage: fsmount -m MODE [options] WORKSPACE MOUNT");
+	options->request.workspace = argv[optind];
+	options->mountpoint = argv[optind + 1];
+}
+
+static int
+mount_fuse(const struct options *options)
+{
+	char fs_options[256], data[300];
+	int fd;
+
+	fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		err(1, "/dev/fuse");
+	if (fs_mount_options(getuid(), getgid(), !options->single_uid,
+			     fs_options, sizeof(fs_options)) < 0)
+		errx(1, "mount options");
+	(void)snprintf(data, sizeof(data), "fd=%d,%s", fd, fs_options);
+	if (mount("pale", options->mountpoint, "fuse.pale",
+		  MS_NOSUID | MS_NODEV, data) < 0)
+		err(1, "mount %s", options->mountpoint);
+	return fd;
+}
+
+static void
+set_mode(struct fs *fs, struct policy **policy, enum policy_mode mode)
+{
+	struct policy *other;
+	int r = policy_with_mode(*policy, mode, &other);
+
+	if (r == 0)
+		r = fs_set_policy(fs, other);
+	if (r < 0)
+		errx(1, "mode: %s", strerror(-r));
+	policy_unref(*policy);
+	*policy = other;
+	puts("mode");
+}
+
+static void
+serve(struct fs *fs, struct policy **policy)
+{
+	sigset_t set;
+	int signal;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	puts("ready");
+	while (sigwait(&set, &signal) == 0) {
+		if (signal == SIGUSR1)
+			set_mode(fs, policy, POLICY_READ_ONLY);
+		else if (signal == SIGUSR2)
+			set_mode(fs, policy, POLICY_WORKSPACE_WRITE);
+		else
+			break;
+	}
+}
+
+static void
+print_stats(struct fs *fs)
+{
+	struct rusage usage;
+	struct fs_stats stats;
+
+	fs_stats(fs, &stats);
+	(void)getrusage(RUSAGE_SELF, &usage);
+	printf("requests %lu inodes %lu fds %lu bytes %lu rss %ld\n",
+	       (unsigned long)stats.requests, (unsigned long)stats.inodes,
+	       (unsigned long)stats.open_fds, (unsigned long)stats.inode_bytes,
+	       usage.ru_maxrss);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options options = { .request = { .tmp = -1, .nest = -1 } };
+	struct denials *denials = NULL;
+	struct fs_config config = { .origin = "test" };
+	struct policy *policy = NULL;
+	struct errmsg why = { "" };
+	struct fs *fs = NULL;
+	sigset_t set;
+	char db[512];
+
+	(void)setvbuf(stdout, NULL, _IOLBF, 0);
+	parse(argc, argv, &options);
+	/* Waited for in serve(); no thread may take them. */
+	sigfillset(&set);
+	sigdelset(&set, SIGRTMAX - 3);
+	(void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+
+	if (policy_resolve(&options.request, &policy, &why) < 0)
+		errx(1, "%s", why.text);
+	if (options.denials_dir) {
+		struct denials_config denials_config = {
+			.dir = options.denials_dir,
+			.db_path = db,
+			.session = "test",
+			.world = "fsmount",
+		};
+
+		(void)snprintf(db, sizeof(db), "%s/pale.db",
+			       options.denials_dir);
+		if (denials_open(&denials_config, &denials, &why) < 0)
+			errx(1, "%s", why.text);
+	}
+	config.policy = policy;
+	config.denials = denials;
+	config.multi_uid = !options.single_uid;
+	config.host_visible = true;
+	if (fs_new(&config, &fs, &why) < 0 ||
+	    fs_start(fs, mount_fuse(&options), &why) < 0)
+		errx(1, "%s", why.text);
+
+	serve(fs, &policy);
+	print_stats(fs);
+	(void)umount2(options.mountpoint, MNT_DETACH);
+	fs_free(fs);
+	denials_close(denials);
+	policy_unref(policy);
+	strv_fini(&options.request.protect);
+	strv_fini(&options.request.hide);
+	return 0;
+}
