@@ -161,12 +161,14 @@ rehash_edges(struct rules *rules)
 	return 0;
 }
 
-/* The literal bytes of a glob: both ends, and the masks. */
+/* The literal bytes of a glob: both ends, a pair of the middle. */
 struct literal {
 	uint64_t head, tail; /* hashes */
 	uint32_t head_len, tail_len;
+	uint32_t best; /* the length of the run that `pair` ends */
+	unsigned char pair[2];
 	bool whole;
-	char *text; /* of the tail, as long as the glob at most */
+	char *text; /* the run under way, as long as the glob at most */
 };
 
 /* The hash of the last bytes, from the end, as a step computes it. */
@@ -180,6 +182,20 @@ hash_tail(struct literal *lit, uint32_t run)
 	for (uint32_t i = 0; i < len; i++)
 		lit->tail = hash_byte(lit->tail,
 				      (unsigned char)lit->text[run - 1 - i]);
+}
+
+/* The end of the longest run is where patterns that look alike differ. */
+static void
+take_pair(struct edge *e, struct literal *lit, uint32_t run, unsigned char byte)
+{
+	unsigned char before = (unsigned char)lit->text[run - 1];
+
+	e->pairs |= pair_bit(before, byte);
+	if (run < lit->best)
+		return;
+	lit->best = run;
+	lit->pair[0] = before;
+	lit->pair[1] = byte;
 }
 
 /* Walks the glob once; lit->text must have room for it. */
@@ -202,8 +218,7 @@ find_literals(struct edge *e, struct literal *lit)
 			continue;
 		}
 		if (run > 0)
-			e->pairs |= pair_bit((unsigned char)lit->text[run - 1],
-					     (unsigned char)byte);
+			take_pair(e, lit, run, (unsigned char)byte);
 		e->letters |= letter_bit((unsigned char)byte);
 		if (lit->whole) {
 			/* A whole name is keyed by all of it. */
@@ -231,48 +246,58 @@ hash_head(const char *glob, uint32_t len)
 	return hash;
 }
 
-/* Chooses the key of a new edge and links it. */
-static int
-edge_link(struct rules *rules, struct edge *e)
+/* Chooses the key of a new edge and says so at its node. */
+static void
+edge_choose(struct rules *rules, struct edge *e, struct literal *lit)
 {
 	struct node *node = &rules->nodes[e->node];
-	struct literal lit = { .text = malloc(strlen(e->glob) + 1) };
 	uint64_t hash = 0;
 
-	if (!lit.text)
-		return -ENOMEM;
-	find_literals(e, &lit);
-	if (lit.whole) {
+	if (lit->whole) {
 		e->how = KEY_WHOLE;
-		e->literal = take_ptr(&lit.text);
+		e->literal = take_ptr(&lit->text);
 		node->has_whole = true;
-		hash = lit.head;
-	} else if (lit.head_len > 0) {
-		uint32_t len =
-			lit.head_len < LITERAL_MAX ? lit.head_len : LITERAL_MAX;
+		hash = lit->head;
+	} else if (lit->head_len > 0) {
+		uint32_t len = lit->head_len < LITERAL_MAX ? lit->head_len
+							   : LITERAL_MAX;
 
 		e->how = KEY_HEAD;
 		node->heads |= UINT64_C(1) << len;
 		hash = hash_head(e->glob, len);
-	} else if (lit.tail_len > 0) {
+	} else if (lit->tail_len > 0) {
 		e->how = KEY_TAIL;
-		node->tails |= UINT64_C(1) << lit.tail_len;
-		hash = lit.tail;
+		node->tails |= UINT64_C(1) << lit->tail_len;
+		rules->has_tails = true;
+		hash = lit->tail;
+	} else if (lit->best > 0) {
+		e->how = KEY_PAIR;
+		node->middles |= pair_bit(lit->pair[0], lit->pair[1]);
+		hash = hash_pair(lit->pair[0], lit->pair[1]);
 	} else {
 		e->how = KEY_SCAN;
 	}
-	free(lit.text);
+	rules->has_globs |= e->how != KEY_WHOLE;
 	e->key = edge_key(e->node, e->how, hash);
-	if (e->how == KEY_SCAN) {
-		e->next = node->scan;
-		node->scan = rules->n_edges;
-	} else {
-		uint32_t *bucket =
-			&rules->buckets[e->key & (rules->n_buckets - 1)];
+}
 
-		e->next = *bucket;
-		*bucket = rules->n_edges;
-	}
+/* Puts a new edge, which will be the last, where it is found. */
+static int
+edge_link(struct rules *rules, struct edge *e)
+{
+	struct literal lit = { .text = malloc(strlen(e->glob) + 1) };
+	uint32_t *first;
+
+	if (!lit.text)
+		return -ENOMEM;
+	find_literals(e, &lit);
+	edge_choose(rules, e, &lit);
+	free(lit.text);
+	first = e->how == KEY_SCAN
+			? &rules->nodes[e->node].scan
+			: &rules->buckets[e->key & (rules->n_buckets - 1)];
+	e->next = *first;
+	*first = rules->n_edges;
 	return 0;
 }
 

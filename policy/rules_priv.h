@@ -18,10 +18,11 @@
  *
  * One step must not try every glob.  An edge lies in a hash table under its
  * node and what is literal in it: the whole name, else its first bytes, else
- * its last ones.  A node knows which lengths of these exist.  Only globs with
- * a wildcard at both ends are tried one by one, after a check of the letters
- * and pairs of letters that they need.  Keys ignore ASCII case, since some
- * rules do; the comparison that follows does what the rule says.
+ * its last ones, else two bytes of its middle.  A node knows which lengths and
+ * pairs exist.  Only globs with no two literal bytes side by side are tried
+ * one by one.  Before a glob is run, the letters and pairs of letters that it
+ * needs are looked for.  Keys ignore ASCII case, since some rules do; the
+ * comparison that follows does what the rule says.
  *
  * Nodes, edges and rules are frozen at the first rules_root().  `lock` guards
  * the table of states and nothing else.
@@ -49,6 +50,7 @@ enum edge_key {
 	KEY_WHOLE,
 	KEY_HEAD,
 	KEY_TAIL,
+	KEY_PAIR,
 	KEY_SCAN
 };
 
@@ -69,7 +71,8 @@ struct list {
 
 struct node {
 	uint64_t heads, tails; /* bit n: a literal end of n bytes is there */
-	uint32_t scan;	       /* first of the edges with no literal end */
+	uint64_t middles;      /* pair_bit() of each KEY_PAIR */
+	uint32_t scan;	       /* first of the edges with no such key */
 	uint32_t deep;	       /* the node of a "**" that begins here */
 	bool is_deep;
 	bool has_whole;
@@ -112,6 +115,8 @@ struct rules {
 	uint32_t *buckets; /* edge indices, NONE: empty */
 	uint32_t n_rules, n_lists, n_nodes, n_edges, n_buckets;
 	bool has_builtin;
+	bool has_globs; /* some edge is no KEY_WHOLE */
+	bool has_tails;
 
 	struct rule_state *top, *plain;
 	bool frozen; /* atomic */
@@ -135,7 +140,7 @@ hash_byte(uint64_t hash, unsigned char byte)
 static inline uint64_t
 edge_key(uint32_t node, enum edge_key how, uint64_t literal)
 {
-	uint64_t key = literal ^ ((uint64_t)node << 2 | how) *
+	uint64_t key = literal ^ ((uint64_t)node << 3 | how) *
 					 UINT64_C(0x9e3779b97f4a7c15);
 
 	key ^= key >> 29;
@@ -154,6 +159,13 @@ static inline uint64_t
 pair_bit(unsigned char a, unsigned char b)
 {
 	return UINT64_C(1) << ((fold(a) * 31u + fold(b) * 7u) & 63);
+}
+
+/* What a KEY_PAIR is hashed from. */
+static inline uint64_t
+hash_pair(unsigned char a, unsigned char b)
+{
+	return hash_byte(hash_byte(HASH_SEED, a), b);
 }
 
 /* A state with room for `n` nodes, in which nothing holds; NULL: no memory. */

@@ -36,13 +36,39 @@ struct step {
 	int error;
 };
 
+/* The name, and what of it the keys of these rules need. */
+static void
+take_apart(struct step *s)
+{
+	const unsigned char *at = (const unsigned char *)s->name;
+	bool globs = s->rules->has_globs;
+	uint64_t hash = HASH_SEED;
+	uint32_t len;
+
+	for (len = 0; at[len]; len++) {
+		if (len <= LITERAL_MAX)
+			s->heads[len] = hash;
+		hash = hash_byte(hash, at[len]);
+		if (!globs)
+			continue;
+		s->letters |= letter_bit(at[len]);
+		if (len > 0)
+			s->pairs |= pair_bit(at[len - 1], at[len]);
+	}
+	s->len = len;
+	s->whole = hash;
+	s->ends = len < LITERAL_MAX ? len : LITERAL_MAX;
+	if (len <= LITERAL_MAX)
+		s->heads[len] = hash;
+	s->tails[0] = HASH_SEED;
+	for (uint32_t i = 1; s->rules->has_tails && i <= s->ends; i++)
+		s->tails[i] = hash_byte(s->tails[i - 1], at[len - i]);
+}
+
 static void
 step_init(struct step *s, struct rules *rules, const struct rule_state *dir,
 	  const char *name, bool is_dir)
 {
-	const unsigned char *at = (const unsigned char *)name;
-	uint64_t hash = HASH_SEED;
-
 	s->rules = rules;
 	s->dir = dir;
 	s->name = name;
@@ -54,24 +80,7 @@ step_init(struct step *s, struct rules *rules, const struct rule_state *dir,
 	s->error = 0;
 	for (uint32_t i = 0; i < rules->n_lists; i++)
 		s->last[i] = NONE;
-
-	for (s->len = 0; at[s->len]; s->len++) {
-		unsigned char byte = at[s->len];
-
-		if (s->len <= LITERAL_MAX)
-			s->heads[s->len] = hash;
-		hash = hash_byte(hash, byte);
-		s->letters |= letter_bit(byte);
-		if (s->len > 0)
-			s->pairs |= pair_bit(at[s->len - 1], byte);
-	}
-	s->whole = hash;
-	s->ends = s->len < LITERAL_MAX ? s->len : LITERAL_MAX;
-	if (s->len <= LITERAL_MAX)
-		s->heads[s->len] = hash;
-	s->tails[0] = HASH_SEED;
-	for (uint32_t i = 1; i <= s->ends; i++)
-		s->tails[i] = hash_byte(s->tails[i - 1], at[s->len - i]);
+	take_apart(s);
 }
 
 /* Adds a node to the set below, once. */
@@ -154,6 +163,20 @@ try_key(struct step *s, uint32_t node, enum edge_key how, uint64_t hash)
 			try_edge(s, &rules->edges[at]);
 }
 
+/* A pair that stands twice is tried twice, which changes nothing. */
+static void
+try_pairs(struct step *s, uint32_t node)
+{
+	const unsigned char *at = (const unsigned char *)s->name;
+	uint64_t middles = s->rules->nodes[node].middles;
+
+	if ((middles & s->pairs) == 0)
+		return;
+	for (uint32_t i = 1; i < s->len; i++)
+		if (pair_bit(at[i - 1], at[i]) & middles)
+			try_key(s, node, KEY_PAIR, hash_pair(at[i - 1], at[i]));
+}
+
 static void
 try_node(struct step *s, uint32_t id)
 {
@@ -167,6 +190,7 @@ try_node(struct step *s, uint32_t id)
 		try_key(s, id, KEY_HEAD, s->heads[__builtin_ctzll(lens)]);
 	for (uint64_t lens = node->tails & covered; lens; lens &= lens - 1)
 		try_key(s, id, KEY_TAIL, s->tails[__builtin_ctzll(lens)]);
+	try_pairs(s, id);
 	for (uint32_t at = node->scan; at != NONE; at = rules->edges[at].next)
 		try_edge(s, &rules->edges[at]);
 	if (s->is_dir && node->is_deep)

@@ -353,9 +353,9 @@ model_list(const struct pattern *list, size_t count, char *const *names,
 static void
 random_pattern(unsigned int *seed, char *text, size_t size)
 {
-	static const char *const parts[] = { "a",   "b",    "ab",  "*",
-					     "a*",  "*b",   "**",  "?",
-					     "*a*", "[ab]", "[!a]" };
+	static const char *const parts[] = { "a",   "b",    "ab",   "*",
+					     "a*",  "*b",   "**",   "?",
+					     "*a*", "[ab]", "*ab*", "[!a]" };
 	int n = rand_r(seed) % 4 + 1;
 	size_t len;
 
@@ -364,7 +364,7 @@ random_pattern(unsigned int *seed, char *text, size_t size)
 	for (int i = 0; i < n; i++) {
 		len = strlen(text);
 		(void)snprintf(text + len, size - len, "%s%s", i ? "/" : "",
-			       parts[(size_t)rand_r(seed) % 11]);
+			       parts[(size_t)rand_r(seed) % 12]);
 	}
 	len = strlen(text);
 	(void)snprintf(text + len, size - len, "%s",
