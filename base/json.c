@@ -93,23 +93,44 @@ is_ambiguous(const unsigned char *at, size_t left)
 	       is_hex(at[3]);
 }
 
-void
-escape_bytes(struct buf *out, const void *bytes, size_t len)
+static bool
+is_control(const unsigned char *at, size_t n)
 {
-	const unsigned char *at = bytes;
+	return (n == 1 && (at[0] < 0x20 || at[0] == 0x7f)) ||
+	       (n == 2 && at[0] == 0xc2 && at[1] < 0xa0);
+}
 
+static void
+escape(struct buf *out, const unsigned char *at, size_t len, bool controls)
+{
 	while (len > 0) {
 		size_t n = utf8_length(at, len);
 
-		if (n == 0 || is_ambiguous(at, len)) {
-			buf_putf(out, "\\x%02x", *at);
-			n = 1;
-		} else {
+		if (n == 0 || is_ambiguous(at, len))
+			n = 0;
+		else if (controls && is_control(at, n))
+			n = 0;
+		if (n > 0)
 			buf_put(out, at, n);
-		}
+		else
+			buf_putf(out, "\\x%02x", *at);
+		/* The rest of an escaped C1 is escaped as a stray byte. */
+		n = n ? n : 1;
 		at += n;
 		len -= n;
 	}
+}
+
+void
+escape_bytes(struct buf *out, const void *bytes, size_t len)
+{
+	escape(out, bytes, len, false);
+}
+
+void
+escape_controls(struct buf *out, const void *bytes, size_t len)
+{
+	escape(out, bytes, len, true);
 }
 
 static bool

@@ -49,4 +49,10 @@ size_t utf8_length(const unsigned char *bytes, size_t len);
 /* Appends the reversible text without quotes or JSON escapes (for people). */
 void escape_bytes(struct buf *out, const void *bytes, size_t len);
 
+/*
+ * The same for a terminal: control characters (C0, DEL, C1) become \xHH too,
+ * so that no name steers it.
+ */
+void escape_controls(struct buf *out, const void *bytes, size_t len);
+
 #endif
