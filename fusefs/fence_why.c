@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * `pale why`: the fence's verdict for a path, asked from outside the mount.
+ *
+ * Mode and rules are functions of the path, and policy/ decides them.  What
+ * only the disk knows is looked up with directory descriptors, as a request
+ * would have it: whether a directory is empty or moves between rule states,
+ * and whether git structure is at stake.  Nothing is changed or recorded.
+ */
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "fusefs/fs.h"
+#include "fusefs/gitguard.h"
+#include "policy/rules.h"
+
+/* One path inside a FUSE root, as far as it is there. */
+struct place {
+	char parent[PATH_MAX]; /* of the name, relative to the root */
+	const char *name;
+	int dirfd; /* of the parent; -1 when it is not there */
+	unsigned char below;
+	bool is_dir;
+	const struct rule_state *state; /* below the name */
+};
+
+static void
+place_fini(struct place *place)
+{
+	closep(&place->dirfd);
+}
+
+static int
+open_beneath(const char *root, const char *rest)
+{
+	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				.resolve =
+					RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+	_cleanup_(closep) int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = (int)syscall(SYS_openat2, fd, *rest ? rest : ".", &how,
+			 sizeof(how));
+	return r < 0 ? -errno : r;
+}
+
+/* Walks the parents' names: what the rules and the guard know there. */
+static int
+walk(struct policy *policy, struct place *place)
+{
+	const struct rule_state *state = rules_root(policy->rules);
+	struct rule_match match;
+	char names[PATH_MAX];
+	char *at = names, *name;
+	int r;
+
+	if (!state)
+		return -ENOMEM;
+	(void)snprintf(names, sizeof(names), "%s", place->parent);
+	while ((name = strsep(&at, "/"))) {
+		if (*name == '\0')
+			continue;
+		place->below = gitguard_below(place->below, name);
+		r = rules_step(policy->rules, state, name, true, &match,
+			       &state);
+		if (r < 0)
+			return r;
+	}
+	return rules_step(policy->rules, state, place->name, true, &match,
+			  &place->state);
+}
+
+/* 1: found a place; 0: not inside a FUSE root, or a root itself. */
+static int
+find_place(struct policy *policy, const char *path, struct place *ret_place)
+{
+	const char *rest = NULL, *slash;
+	struct stat st;
+	int root, r;
+
+	root = policy_root_of(policy, path, &rest);
+	if (root < 0 || policy->roots[root].kind == POLICY_ROOT_RW ||
+	    *rest == '\0')
+		return 0;
+	if (strlen(rest) >= sizeof(ret_place->parent))
+		return -ENAMETOOLONG;
+
+	slash = strrchr(rest, '/');
+	ret_place->name = slash ? slash + 1 : rest;
+	(void)snprintf(ret_place->parent, sizeof(ret_place->parent), "%.*s",
+		       slash ? (int)(slash - rest) : 0, rest);
+	r = walk(policy, ret_place);
+	if (r < 0)
+		return r;
+	r = open_beneath(policy->roots[root].path, ret_place->parent);
+	if (r < 0)
+		return 1;
+	ret_place->dirfd = r;
+	ret_place->is_dir =
+		fstatat(r, ret_place->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		S_ISDIR(st.st_mode);
+	return 1;
+}
+
+static bool
+is_empty(const struct place *place)
+{
+	int fd = openat(place->dirfd, place->name,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	bool empty = true;
+
+	if (!dir) {
+		closep(&fd);
+		return false;
+	}
+	while (empty && (entry = readdir(dir)))
+		empty = strcmp(entry->d_name, ".") == 0 ||
+			strcmp(entry->d_name, "..") == 0;
+	(void)closedir(dir);
+	return empty;
+}
+
+static int
+ask_git(const struct policy *policy, enum policy_op op,
+	const struct place *from, const struct place *to,
+	struct gitguard_check *check)
+{
+	const struct gitguard_at at = { .dirfd = from->dirfd,
+					.name = from->name,
+					.below = from->below };
+	const struct gitguard_at at2 = { .dirfd = to->dirfd,
+					 .name = to->name,
+					 .below = to->below };
+
+	if (!policy->git_guard || from->dirfd < 0)
+		return 0;
+	if (to->name && to->dirfd < 0)
+		return 0;
+	if (to->name && op == POLICY_OP_RENAME)
+		return gitguard_rename(NULL, policy, &at, &at2, 0, check);
+	if (to->name && op == POLICY_OP_LINK)
+		return gitguard_link(NULL, policy, &at, &at2, check);
+	if (!gitguard_cares(op, &at))
+		return 0;
+	return gitguard_check(NULL, policy, op, &at, check);
+}
+
+/* Names that are not there yet are what the operation would make of them. */
+static bool
+would_be_dir(enum policy_op op, const struct place *place)
+{
+	return op == POLICY_OP_MKDIR || op == POLICY_OP_RMDIR || place->is_dir;
+}
+
+static int
+ask_disk(const struct policy *policy, enum policy_op op,
+	 const struct place *from, const struct place *to, char *rule_buf,
+	 size_t rule_size, struct policy_verdict *verdict)
+{
+	_cleanup_(gitguard_end) struct gitguard_check check = { 0 };
+	int r;
+
+	if (op == POLICY_OP_RENAME && to->name && from->is_dir &&
+	    from->state != to->state && !is_empty(from)) {
+		*verdict = (struct policy_verdict){
+			.error = -EACCES,
+			.code = POLICY_CODE_PROTECTED,
+			.rule = "rules differ below the moved directory",
+			.source = "fence"
+		};
+		return 0;
+	}
+	r = ask_git(policy, op, from, to, &check);
+	if (r == 0)
+		return 0;
+	if (check.verdict.error == 0)
+		return r;
+	/* The guard's text lives in `check`. */
+	(void)snprintf(rule_buf, rule_size, "%s",
+		       check.verdict.rule ? check.verdict.rule : "git-dir");
+	*verdict = check.verdict;
+	verdict->rule = rule_buf;
+	return 0;
+}
+
+int
+fence_why(struct policy *policy, enum policy_op op, const char *path,
+	  const char *path2, struct policy_verdict *ret_verdict, char *rule_buf,
+	  size_t rule_size)
+{
+	_cleanup_(place_fini) struct place from = { .dirfd = -1 };
+	_cleanup_(place_fini) struct place to = { .dirfd = -1 };
+	struct policy_verdict verdict;
+	int inside, inside2 = 0, r;
+
+	inside = find_place(policy, path, &from);
+	if (inside < 0)
+		return inside;
+	if (path2)
+		inside2 = find_place(policy, path2, &to);
+	if (inside2 < 0)
+		return inside2;
+
+	verdict = policy_decide_path(policy, op, path, would_be_dir(op, &from));
+	if (verdict.error == 0 && path2)
+		verdict = policy_decide_path(policy, op, path2, from.is_dir);
+	if (verdict.error == 0 && inside && op != POLICY_OP_READ) {
+		r = ask_disk(policy, op, &from, &to, rule_buf, rule_size,
+			     &verdict);
+		if (r < 0)
+			return r;
+	}
+	*ret_verdict = verdict;
+	return 0;
+}
