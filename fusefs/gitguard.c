@@ -328,7 +328,7 @@ check_becoming_dotgit(const struct move *move, struct gitguard_check *check)
 	/* The host's own repository may move with what the host put in it. */
 	if (strcmp(move->from->name, ".git") == 0)
 		return 0;
-	fd = gg_resolve(move->from->dirfd, move->from->name);
+	fd = gg_resolve(check->policy, move->from->dirfd, move->from->name);
 	if (fd < 0)
 		return refuse(check);
 	return gg_is_gitdir(fd, GG_OTHER) ? gg_judge_dir(fd, check) : 0;
@@ -566,7 +566,7 @@ gitguard_check_fd(struct gitguard *guard, const struct policy *policy,
 	_cleanup_(closep) int dirfd = -1;
 	char path[PATH_MAX];
 	const char *rest;
-	struct stat st;
+	struct stat st, now;
 	char *slash, *dir, *save = NULL;
 
 	*ret_check = (struct gitguard_check){ .policy = policy };
@@ -577,14 +577,17 @@ gitguard_check_fd(struct gitguard *guard, const struct policy *policy,
 	slash = strrchr(path, '/');
 	*slash = '\0';
 	at.name = slash + 1;
-	dirfd = gg_resolve(AT_FDCWD, *path ? path : "/");
-	if (dirfd < 0)
-		return 0;
+	dirfd = open(*path ? path : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	at.dirfd = dirfd;
 	if (rest < slash) {
 		for (dir = strtok_r(path + (rest - path), "/", &save); dir;
 		     dir = strtok_r(NULL, "/", &save))
 			at.below = gitguard_below(at.below, dir);
 	}
+	/* Gone meanwhile, or covered by the mount itself: not to be judged. */
+	if (dirfd < 0 ||
+	    fstatat(dirfd, at.name, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    now.st_ino != st.st_ino || now.st_dev != st.st_dev)
+		return gitguard_cares(op, &at) ? refuse(ret_check) : 0;
 	return gitguard_check(guard, policy, op, &at, ret_check);
 }

@@ -163,11 +163,11 @@ leads_into_repository(int dirfd, char *path, const struct gitguard_check *check)
 
 	if (!rest || has_component(rest, ".."))
 		return false;
-	repository = gg_resolve(dirfd, path);
+	repository = gg_resolve(check->policy, dirfd, path);
 	if (repository < 0 || !gg_is_gitdir(repository, GG_OTHER) ||
 	    !is_served_fd(check->policy, repository))
 		return false;
-	target = gg_resolve(repository, rest);
+	target = gg_resolve(check->policy, repository, rest);
 	if (target < 0)
 		return target == -ENOENT;
 	return fstat(target, &st) == 0 && S_ISDIR(st.st_mode) &&
@@ -183,7 +183,7 @@ judge_gitfile(int dirfd, char *data, size_t len, struct gitguard_check *check)
 
 	if (!path)
 		return gg_refuse(check, "git-dir");
-	target = gg_resolve(dirfd, path);
+	target = gg_resolve(check->policy, dirfd, path);
 
 	if (path[0] == '/' ? !is_clean(path) : has_component(path, "..")) {
 		if (leads_into_repository(dirfd, path, check))
@@ -207,7 +207,7 @@ judge_commondir(int dirfd, char *data, size_t len, struct gitguard_check *check)
 	char *path = path_in(data, len, "");
 
 	if (path && (strcmp(path, "../..") == 0 || is_clean(path))) {
-		target = gg_resolve(dirfd, path);
+		target = gg_resolve(check->policy, dirfd, path);
 		if (target >= 0 && gg_is_gitdir(target, GG_OTHER) &&
 		    is_trusted(target, check))
 			return 0;
@@ -241,7 +241,7 @@ struct place {
 
 /* Whether the directory's gitfile leads to this git directory. */
 static bool
-leads_back(int worktree, int gitdir)
+leads_back(const struct policy *policy, int worktree, int gitdir)
 {
 	_cleanup_(gg_bytes_fini) struct gg_bytes bytes = { 0 };
 	_cleanup_(closep) int target = -1;
@@ -253,7 +253,7 @@ leads_back(int worktree, int gitdir)
 	path = path_in(bytes.data, bytes.len, "gitdir: ");
 	if (!path)
 		return false;
-	target = gg_resolve(worktree, path);
+	target = gg_resolve(policy, worktree, path);
 	return target >= 0 && fstat(target, &a) == 0 &&
 	       fstat(gitdir, &b) == 0 && a.st_ino == b.st_ino &&
 	       a.st_dev == b.st_dev;
@@ -264,7 +264,7 @@ leads_back(int worktree, int gitdir)
  * modules/ the git directory lies in; 0 when it lies in none.
  */
 static size_t
-holder_len(const char *gitdir)
+holder_len(const struct place *place, const char *gitdir)
 {
 	char path[PATH_MAX];
 	const char *at = gitdir;
@@ -276,7 +276,7 @@ holder_len(const char *gitdir)
 		memcpy(path, gitdir, len);
 		path[len] = '\0';
 		at++;
-		fd = gg_resolve(AT_FDCWD, path);
+		fd = gg_resolve(place->policy, place->dirfd, path);
 		if (fd >= 0 && gg_is_gitdir(fd, GG_OTHER))
 			return (size_t)(strrchr(path, '/') - path);
 	}
@@ -299,12 +299,12 @@ worktree_ok(void *data, const char *value)
 
 	if (value[0] == '/' || gg_path(place->dirfd, gitdir) < 0)
 		return false;
-	len = holder_len(gitdir);
-	fd = gg_resolve(place->dirfd, value);
+	len = holder_len(place, gitdir);
+	fd = gg_resolve(place->policy, place->dirfd, value);
 	return len > 0 && fd >= 0 && gg_path(fd, path) == 0 &&
 	       gg_is_served(place->policy, path) &&
 	       strncmp(path, gitdir, len) == 0 && path[len] == '/' &&
-	       leads_back(fd, place->dirfd);
+	       leads_back(place->policy, fd, place->dirfd);
 }
 
 static int

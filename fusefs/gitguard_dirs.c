@@ -73,13 +73,17 @@ gg_is_served(const struct policy *policy, const char *path)
 	return i >= 0 && policy->roots[i].kind != POLICY_ROOT_RW;
 }
 
-int
-gg_resolve(int dirfd, const char *path)
+/* From `dirfd`, without a symlink; `beneath`: and without leaving it. */
+static int
+open_path(int dirfd, const char *path, bool beneath)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
 				.resolve = RESOLVE_NO_SYMLINKS };
-	int fd = (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+	int fd;
 
+	if (beneath)
+		how.resolve |= RESOLVE_BENEATH;
+	fd = (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 	return fd < 0 ? -errno : fd;
 }
 
@@ -92,7 +96,7 @@ open_up(int dirfd, unsigned int levels)
 		return -ELOOP;
 	for (unsigned int i = 0; i < levels; i++)
 		strcpy(up + 3 * (size_t)i, "../");
-	return gg_resolve(dirfd, up);
+	return open_path(dirfd, up, false);
 }
 
 static bool
@@ -104,21 +108,56 @@ is_same(int dirfd, const char *name, const struct stat *self)
 	       st.st_ino == self->st_ino && st.st_dev == self->st_dev;
 }
 
+/* How many names `rest` has. */
+static unsigned int
+depth_of(const char *rest)
+{
+	unsigned int depth = *rest != '\0';
+
+	for (const char *c = rest; *c; c++)
+		depth += *c == '/';
+	return depth;
+}
+
+/*
+ * An absolute path in the root that `dirfd` lies in is reached by going up from
+ * there: the mount may cover the root's own path, and the server would wait for
+ * itself.
+ */
+int
+gg_resolve(const struct policy *policy, int dirfd, const char *path)
+{
+	_cleanup_(closep) int root = -1;
+	char here[PATH_MAX];
+	const char *rest, *up;
+	int r;
+
+	if (path[0] != '/')
+		return open_path(dirfd, path, false);
+	r = gg_path(dirfd, here);
+	if (r < 0)
+		return r;
+	r = policy_root_of(policy, path, &rest);
+	if (r < 0 || r != policy_root_of(policy, here, &up))
+		return open_path(dirfd, path, false);
+	root = open_up(dirfd, depth_of(up));
+	if (root < 0)
+		return root;
+	return open_path(root, *rest ? rest : ".", true);
+}
+
 bool
 gg_is_below_gitdir(const struct policy *policy, int dirfd)
 {
 	char path[PATH_MAX];
 	const char *rest = path;
-	unsigned int depth = 0;
+	unsigned int depth;
 
 	if (gg_path(dirfd, path) < 0)
 		return true;
 	if (policy_root_of(policy, path, &rest) < 0)
 		rest = path;
-	if (*rest)
-		depth = 1;
-	for (const char *c = rest; *c; c++)
-		depth += *c == '/';
+	depth = depth_of(rest);
 	for (unsigned int up = 0; up <= depth; up++) {
 		_cleanup_(closep) int fd = open_up(dirfd, up);
 

@@ -68,8 +68,8 @@ int gg_path(int dirfd, char ret_path[PATH_MAX]);
 /* Whether an absolute path lies in a root that is served by FUSE. */
 bool gg_is_served(const struct policy *policy, const char *path);
 
-/* Opens (O_PATH) without following any symlink. */
-int gg_resolve(int dirfd, const char *path);
+/* Opens (O_PATH) what a path in a file of `dirfd` means, through no symlink. */
+int gg_resolve(const struct policy *policy, int dirfd, const char *path);
 
 /* ---- gitguard_content.c: bytes ---- */
 
