@@ -4,20 +4,25 @@
  * Mounts a policy on a directory, in the foreground, as root: the filesystem
  * alone, for tests of the filesystem.
  *
- *	fsmount [-1] [-d DIR] -m MODE [-p PROTECT]… [-H HIDE]… WORKSPACE MOUNT
+ *	fsmount [-1n] [-d DIR] -m MODE [-p PROTECT]… [-H HIDE]… WORKSPACE MOUNT
  *
- * -1: serve root only (no per-request ids); -d: denials go to DIR.
- * Says "ready" on stdout.  SIGUSR1 and SIGUSR2 change the mode to read-only
+ * -1: serve root only (no per-request ids); -d: denials go to DIR; -n: as in a
+ * world, MOUNT in a mount namespace of its own, whose process is told, so that
+ * MOUNT may be WORKSPACE (`nsenter -m -t PID` goes there).
+ * Says "ready PID" on stdout.  SIGUSR1 and SIGUSR2 change the mode to read-only
  * and workspace-write and say "mode".  SIGTERM and SIGINT unmount and end it.
  */
 
 #include <err.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 #include "fusefs/fs.h"
 #include "policy/denial.h"
@@ -27,6 +32,8 @@ struct options {
 	const char *denials_dir;
 	const char *mountpoint;
 	bool single_uid;
+	bool own_namespace;
+	pid_t namespace_pid;
 };
 
 static void
@@ -34,13 +41,16 @@ parse(int argc, char **argv, struct options *options)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "1d:m:p:H:")) != -1) {
+	while ((c = getopt(argc, argv, "1nd:m:p:H:")) != -1) {
 		struct strv *list = c == 'p' ? &options->request.protect
 					     : &options->request.hide;
 
 		switch (c) {
 		case '1':
 			options->single_uid = true;
+			break;
+		case 'n':
+			options->own_namespace = true;
 			break;
 		case 'd':
 			options->denials_dir = optarg;
@@ -63,8 +73,42 @@ parse(int argc, char **argv, struct options *options)
 	options->mountpoint = argv[optind + 1];
 }
 
+/* A process that holds the namespace until it is killed. */
+static void
+mount_in_namespace(struct options *options, const char *data)
+{
+	int ready[2];
+	char byte;
+
+	if (pipe2(ready, O_CLOEXEC) < 0)
+		err(1, "pipe");
+	options->namespace_pid = fork();
+	if (options->namespace_pid < 0)
+		err(1, "fork");
+	if (options->namespace_pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (unshare(CLONE_NEWNS) < 0 ||
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		    mount("pale", options->mountpoint, "fuse.pale",
+			  MS_NOSUID | MS_NODEV, data) < 0)
+			err(1, "mount %s", options->mountpoint);
+		/* Only the server may hold the connection. */
+		(void)dup2(ready[1], 3);
+		(void)close_range(4, ~0U, 0);
+		if (write(3, "", 1) != 1)
+			_exit(1);
+		(void)close(3);
+		for (;;)
+			pause();
+	}
+	(void)close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1)
+		exit(1);
+	(void)close(ready[0]);
+}
+
 static int
-mount_fuse(const struct options *options)
+mount_fuse(struct options *options)
 {
 	char fs_options[256], data[300];
 	int fd;
@@ -76,8 +120,10 @@ mount_fuse(const struct options *options)
 			     fs_options, sizeof(fs_options)) < 0)
 		errx(1, "mount options");
 	(void)snprintf(data, sizeof(data), "fd=%d,%s", fd, fs_options);
-	if (mount("pale", options->mountpoint, "fuse.pale",
-		  MS_NOSUID | MS_NODEV, data) < 0)
+	if (options->own_namespace)
+		mount_in_namespace(options, data);
+	else if (mount("pale", options->mountpoint, "fuse.pale",
+		       MS_NOSUID | MS_NODEV, data) < 0)
 		err(1, "mount %s", options->mountpoint);
 	return fd;
 }
@@ -98,7 +144,7 @@ set_mode(struct fs *fs, struct policy **policy, enum policy_mode mode)
 }
 
 static void
-serve(struct fs *fs, struct policy **policy)
+serve(struct fs *fs, const struct options *options, struct policy **policy)
 {
 	sigset_t set;
 	int signal;
@@ -108,7 +154,7 @@ serve(struct fs *fs, struct policy **policy)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGUSR2);
-	puts("ready");
+	printf("ready %d\n", options->namespace_pid);
 	while (sigwait(&set, &signal) == 0) {
 		if (signal == SIGUSR1)
 			set_mode(fs, policy, POLICY_READ_ONLY);
@@ -175,9 +221,14 @@ main(int argc, char **argv)
 	    fs_start(fs, mount_fuse(&options), &why) < 0)
 		errx(1, "%s", why.text);
 
-	serve(fs, &policy);
+	serve(fs, &options, &policy);
 	print_stats(fs);
-	(void)umount2(options.mountpoint, MNT_DETACH);
+	if (options.own_namespace) {
+		(void)kill(options.namespace_pid, SIGKILL);
+		(void)waitpid(options.namespace_pid, NULL, 0);
+	} else {
+		(void)umount2(options.mountpoint, MNT_DETACH);
+	}
 	fs_free(fs);
 	denials_close(denials);
 	policy_unref(policy);
