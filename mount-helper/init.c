@@ -45,6 +45,8 @@
 /* How long the killed may take to die: one may sit in a slow disk's call. */
 #define REAP_MS 5000
 
+#define KERNEL_SIGNALS 64
+
 struct init {
 	struct helper *h;
 	bool confined;
@@ -61,13 +63,15 @@ die(struct init *init, int r, const struct errmsg *why)
 	_exit(125);
 }
 
+/* By the bare call: the C library keeps 32 and 33 for itself. */
 static void
 default_signals(void)
 {
-	struct sigaction action = { .sa_handler = SIG_DFL };
+	const unsigned long action[8] = { 0 }; /* SIG_DFL, no flags, no mask */
 
-	for (int sig = 1; sig < NSIG; sig++)
-		(void)sigaction(sig, &action, NULL);
+	for (int sig = 1; sig <= KERNEL_SIGNALS; sig++)
+		(void)syscall(SYS_rt_sigaction, sig, action, NULL,
+			      KERNEL_SIGNALS / 8);
 }
 
 /* Everything but 0, 1, 2 and the two that init lives by. */
