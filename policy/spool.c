@@ -15,8 +15,8 @@ static_assert(offsetof(struct spool_record, text) <= SPOOL_RECORD_MIN,
  * Eight bytes a step: a record is hashed while a fuse thread waits.  It need
  * not withstand more than accidents and who does not know the key.
  */
-static uint64_t
-hash_record(uint64_t key, const struct spool_record *record)
+uint64_t
+spool_hash(uint64_t key, const struct spool_record *record)
 {
 	const unsigned char *at = (const unsigned char *)&record->seq;
 	size_t left = record->len - offsetof(struct spool_record, seq);
@@ -174,7 +174,7 @@ spool_append(struct spool *spool, const struct denial *denial,
 	record->len = len;
 	memcpy(record->text_len, lens, sizeof(lens));
 	fill(record, denial, texts);
-	record->hash = hash_record(header->key, record);
+	record->hash = spool_hash(header->key, record);
 	__atomic_store_n(&header->head, offset + len, __ATOMIC_RELEASE);
 	*ret_offset = offset;
 	return 0;
@@ -293,7 +293,7 @@ is_sound(const struct spool *spool, const struct spool_record *record,
 	       record->magic == SPOOL_RECORD_MAGIC &&
 	       record->len >= SPOOL_RECORD_MIN && record->len <= left &&
 	       record->len % 8 == 0 &&
-	       record->hash == hash_record(spool->header->key, record) &&
+	       record->hash == spool_hash(spool->header->key, record) &&
 	       texts_fit(record) && record->count > 0 && record->seq > 0 &&
 	       record->count <= INT64_MAX && record->seq <= INT64_MAX &&
 	       record->source <= DENIAL_OBSERVED &&

@@ -83,4 +83,7 @@ struct spool {
  */
 int spool_view(void *bytes, size_t len, struct spool *ret_spool);
 
+/* What record->hash should be; record->len must lie inside the ring. */
+uint64_t spool_hash(uint64_t key, const struct spool_record *record);
+
 #endif

@@ -55,7 +55,11 @@ static const char *const migrations[] = {
 	"CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN"
 	" SELECT RAISE(ABORT, 'events are never changed'); END;"
 	"CREATE TRIGGER events_no_delete BEFORE DELETE ON events BEGIN"
-	" SELECT RAISE(ABORT, 'events are never removed'); END;",
+	" SELECT RAISE(ABORT, 'events are never removed'); END;"
+	/* REPLACE removes without asking the trigger above. */
+	"CREATE TRIGGER events_no_replace BEFORE INSERT ON events"
+	" WHEN EXISTS (SELECT 1 FROM events WHERE id = NEW.id) BEGIN"
+	" SELECT RAISE(ABORT, 'events are never replaced'); END;",
 };
 
 #define SCHEMA_VERSION ((int)(sizeof(migrations) / sizeof(migrations[0])))
