@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Mounts a policy on a directory, in the foreground, as root: the filesystem
- * alone, for tests of the filesystem.
+ * Mounts a policy on a directory, in the foreground, as root or, with -1n,
+ * as anybody: the filesystem alone, for tests of the filesystem.
  *
  *	fsmount [-1n] [-d DIR] -m MODE [-p PROTECT]… [-H HIDE]… WORKSPACE MOUNT
  *
@@ -22,8 +22,10 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/fd.h"
 #include "fusefs/fs.h"
 #include "policy/denial.h"
 
@@ -73,59 +75,91 @@ parse(int argc, char **argv, struct options *options)
 	options->mountpoint = argv[optind + 1];
 }
 
-/* A process that holds the namespace until it is killed. */
-static void
-mount_in_namespace(struct options *options, const char *data)
-{
-	int ready[2];
-	char byte;
-
-	if (pipe2(ready, O_CLOEXEC) < 0)
-		err(1, "pipe");
-	options->namespace_pid = fork();
-	if (options->namespace_pid < 0)
-		err(1, "fork");
-	if (options->namespace_pid == 0) {
-		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (unshare(CLONE_NEWNS) < 0 ||
-		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-		    mount("pale", options->mountpoint, "fuse.pale",
-			  MS_NOSUID | MS_NODEV, data) < 0)
-			err(1, "mount %s", options->mountpoint);
-		/* Only the server may hold the connection. */
-		(void)dup2(ready[1], 3);
-		(void)close_range(4, ~0U, 0);
-		if (write(3, "", 1) != 1)
-			_exit(1);
-		(void)close(3);
-		for (;;)
-			pause();
-	}
-	(void)close(ready[1]);
-	if (read(ready[0], &byte, 1) != 1)
-		exit(1);
-	(void)close(ready[0]);
-}
-
+/* /dev/fuse, mounted; the opener's user namespace must be the mounter's. */
 static int
-mount_fuse(struct options *options)
+open_and_mount(const struct options *options)
 {
 	char fs_options[256], data[300];
-	int fd;
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
-	fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		err(1, "/dev/fuse");
 	if (fs_mount_options(getuid(), getgid(), !options->single_uid,
 			     fs_options, sizeof(fs_options)) < 0)
 		errx(1, "mount options");
 	(void)snprintf(data, sizeof(data), "fd=%d,%s", fd, fs_options);
-	if (options->own_namespace)
-		mount_in_namespace(options, data);
-	else if (mount("pale", options->mountpoint, "fuse.pale",
-		       MS_NOSUID | MS_NODEV, data) < 0)
+	if (mount("pale", options->mountpoint, "fuse.pale",
+		  MS_NOSUID | MS_NODEV, data) < 0)
 		err(1, "mount %s", options->mountpoint);
 	return fd;
+}
+
+static void
+write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, text, strlen(text)) < 0)
+		err(1, "%s", path);
+	(void)close(fd);
+}
+
+static void
+enter_namespaces(uid_t uid, gid_t gid)
+{
+	char map[64];
+
+	if (unshare(CLONE_NEWNS | (uid ? CLONE_NEWUSER : 0)) < 0)
+		err(1, "unshare");
+	if (uid) {
+		write_file("/proc/self/setgroups", "deny");
+		(void)snprintf(map, sizeof(map), "%u %u 1", uid, uid);
+		write_file("/proc/self/uid_map", map);
+		(void)snprintf(map, sizeof(map), "%u %u 1", gid, gid);
+		write_file("/proc/self/gid_map", map);
+	}
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		err(1, "propagation");
+}
+
+/* A process that holds the namespaces until it is killed. */
+static int
+mount_in_namespace(struct options *options)
+{
+	int sock[2], fds[FD_PASS_MAX], fd;
+	uid_t uid = getuid();
+	gid_t gid = getgid();
+	size_t n = 0;
+	char byte = 0;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock) < 0)
+		err(1, "socketpair");
+	options->namespace_pid = fork();
+	if (options->namespace_pid < 0)
+		err(1, "fork");
+	if (options->namespace_pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		enter_namespaces(uid, gid);
+		fd = open_and_mount(options);
+		if (fd_send(sock[1], &byte, 1, &fd, 1) < 0)
+			errx(1, "cannot send the descriptor");
+		/* Only the server may hold the connection. */
+		(void)close_range(3, ~0U, 0);
+		for (;;)
+			pause();
+	}
+	(void)close(sock[1]);
+	if (fd_recv(sock[0], &byte, 1, fds, &n) != 1 || n != 1)
+		exit(1);
+	(void)close(sock[0]);
+	return fds[0];
+}
+
+static int
+mount_fuse(struct options *options)
+{
+	return options->own_namespace ? mount_in_namespace(options)
+				      : open_and_mount(options);
 }
 
 static void
