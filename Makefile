@@ -85,9 +85,14 @@ $(B)/pale: $(CLI_OBJS) $(WARDEN_OBJS) $(B)/libcore.a
 
 # The helper starts before every command: static, libc only, no dynamic loading
 # (a sanitizer's runtime wants to be dynamic).
-$(B)/pale-mount-helper: $(HELPER_OBJS) $(BASE_OBJS)
+$(B)/pale-mount-helper: $(HELPER_OBJS) $(B)/libbase.a
 	@echo "  LD      $@"
 	$(Q)$(CC) $(if $(SAN),$(LDFLAGS),-static-pie -pthread -Wl,-z,relro,-z,now) -o $@ $^
+
+# An archive, so that the helper gets only what it calls.
+$(B)/libbase.a: $(BASE_OBJS)
+	@echo "  AR      $@"
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(B)/libcore.a: $(LIB_OBJS)
 	@echo "  AR      $@"

@@ -14,19 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-
-#pragma weak cmd_run
-#pragma weak cmd_denials
-#pragma weak cmd_why
-#pragma weak cmd_policy
-#pragma weak cmd_world
-#pragma weak cmd_mount
-#pragma weak cmd_umount
-#pragma weak cmd_doctor
-#pragma weak cmd_version
-#pragma weak cmd_mount_fuse
-#pragma weak warden_main
-int warden_main(int argc, char **argv);
+#include "warden/warden.h"
 
 struct command {
 	const char *name;
@@ -117,7 +105,7 @@ main(int argc, char **argv)
 		return finish(cmd_version(1, argv + 1));
 
 	command = find_command(argv[1]);
-	if (!command || !command->run) {
+	if (!command) {
 		fprintf(stderr, "pale: no command '%s'; see pale --help\n",
 			argv[1]);
 		return 2;
