@@ -171,22 +171,28 @@ print_json(const struct diagnosis *d)
 }
 
 static void
+print_probe(const struct diagnosis *d, size_t i, bool verbose)
+{
+	bool ok = d->results[i].ok, note = probes[i].lack == PROBE_NOTE;
+	const char *word = ok ? "ok" : note ? "note" : "missing";
+
+	printf("  %-8s%-19s%s\n", word, probes[i].name, d->results[i].detail);
+	/* What explains a failure is of use only where there is one. */
+	if (note && d->level == LEVEL_FULL)
+		return;
+	if (!ok || verbose)
+		printf("  %27s%s\n", note ? "" : "for: ", probes[i].use);
+	if (!ok)
+		printf("  %27s%s\n", "mend: ", cure_of(d, i));
+}
+
+static void
 print_table(const struct diagnosis *d, bool verbose)
 {
 	printf("enforcement: %s%s\n\n", level_names[d->level],
 	       d->injected ? " (probe results injected)" : "");
-	for (size_t i = 0; i < probes_count; i++) {
-		bool ok = d->results[i].ok;
-
-		printf("  %-8s%-19s%s\n", ok ? "ok" : "missing", probes[i].name,
-		       d->results[i].detail);
-		if (!ok || verbose)
-			printf("  %27s%s\n",
-			       probes[i].lack == PROBE_NOTE ? "" : "for: ",
-			       probes[i].use);
-		if (!ok)
-			printf("  %27s%s\n", "mend: ", cure_of(d, i));
-	}
+	for (size_t i = 0; i < probes_count; i++)
+		print_probe(d, i, verbose);
 	printf("\nsockets: %s, abstract sockets: %s, FIFOs: partial, "
 	       "--net none: %s, limits: %s\n\nKnown limits:\n",
 	       level_names[d->sockets], level_names[d->abstract],
