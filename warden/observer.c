@@ -24,7 +24,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "warden/observer_priv.h"
@@ -46,8 +46,7 @@
 
 /* Wakes the watcher out of an ioctl whose notification another one took. */
 #define WAKE_SIGNAL (SIGRTMIN + 3)
-#define WAKE_NS	    20000000L
-#define SECOND_NS   1000000000L
+#define WAKE_NS	    200000L
 
 #define ANSWER_ROOM 256 /* struct seccomp_notif and _resp, with room to grow */
 
@@ -233,6 +232,7 @@ watcher_main(void *data)
 		else if (pfds[1].revents & (POLLHUP | POLLERR | POLLNVAL))
 			more = false;
 	}
+	atomic_store(&o->watcher_ended, true);
 	return NULL;
 }
 
@@ -309,25 +309,22 @@ prepare(struct observer *o, struct errmsg *why)
 		     : 0;
 }
 
-/* Sets the flag, then wakes a thread until it has seen it. */
+/*
+ * Sets the flag, then wakes a thread until it has seen it: a signal that comes
+ * just before the system call is lost.
+ */
 static void
-end_thread(struct observer *o, pthread_t thread)
+end_thread(struct observer *o, pthread_t thread, atomic_bool *ended)
 {
-	struct timespec until;
+	const struct timespec pause = { .tv_nsec = WAKE_NS };
 
 	atomic_store(&o->stopping, true);
 	(void)!write(o->stop_event, &(uint64_t){ 1 }, sizeof(uint64_t));
-	for (;;) {
-		(void)clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += WAKE_NS;
-		if (until.tv_nsec >= SECOND_NS) {
-			until.tv_nsec -= SECOND_NS;
-			until.tv_sec++;
-		}
-		if (pthread_timedjoin_np(thread, NULL, &until) == 0)
-			return;
+	while (!atomic_load(ended)) {
 		(void)pthread_kill(thread, WAKE_SIGNAL);
+		(void)nanosleep(&pause, NULL);
 	}
+	(void)pthread_join(thread, NULL);
 }
 
 int
@@ -358,7 +355,7 @@ observer_start(const struct observer_config *config,
 				  strerror(-r));
 	r = -pthread_create(&o->watcher, NULL, watcher_main, o);
 	if (r < 0) {
-		end_thread(o, o->connector);
+		end_thread(o, o->connector, &o->connector_ended);
 		return errmsg_set(why, r, "cannot observe: no thread: %s",
 				  strerror(-r));
 	}
@@ -371,8 +368,8 @@ observer_stop(struct observer *observer)
 {
 	if (!observer)
 		return NULL;
-	end_thread(observer, observer->watcher);
-	end_thread(observer, observer->connector);
+	end_thread(observer, observer->watcher, &observer->watcher_ended);
+	end_thread(observer, observer->connector, &observer->connector_ended);
 	return observer_free(observer);
 }
 

@@ -29,12 +29,55 @@ find_pending(struct observer *o, uint64_t id)
 	return NULL;
 }
 
+/* Called with the lock held; false: no room now. */
+static bool
+send_one(struct observer *o, struct pending *p)
+{
+	struct wire_msg msg = { .type = WIRE_CONNECT,
+				.flags = WIRE_CONNECT_CALL };
+	ssize_t n;
+
+	msg.id = p->id;
+	msg.pid = p->pid;
+	msg.value = p->fd;
+	msg.status = (int32_t)p->len;
+	memcpy(msg.text, p->address, p->len);
+	n = send(o->config.usher_sock, &msg, sizeof(msg),
+		 MSG_DONTWAIT | MSG_NOSIGNAL);
+	p->sent = n >= 0;
+	if (n >= 0)
+		return true;
+	if (errno == EAGAIN)
+		return false;
+	observer_answer(o, p->id, EACCES, 0);
+	p->id = 0;
+	return true;
+}
+
+/* Returns whether calls are left that found no room. */
+static bool
+send_pending(struct observer *o)
+{
+	bool left = false;
+
+	pthread_mutex_lock(&o->pending_lock);
+	for (size_t i = 0; i < OBSERVER_PENDING && !left; i++) {
+		struct pending *p = &o->pending[i];
+
+		if (p->id != 0 && !p->sent)
+			left = !send_one(o, p);
+	}
+	pthread_mutex_unlock(&o->pending_lock);
+	return left;
+}
+
 void
 connector_take(struct observer *o, const struct seccomp_notif *notif)
 {
 	unsigned char address[WIRE_ADDRESS] = { 0 };
 	uint32_t len = (uint32_t)notif->data.args[2];
 	struct pending *pending;
+	bool left = false;
 	int r;
 
 	o->connects++;
@@ -67,54 +110,16 @@ connector_take(struct observer *o, const struct seccomp_notif *notif)
 		pending->len = len;
 		pending->sent = false;
 		memcpy(pending->address, address, sizeof(address));
+		left = !send_one(o, pending);
 	}
 	pthread_mutex_unlock(&o->pending_lock);
-	if (!pending) {
+	if (!pending)
 		observer_answer(o, notif->id, EAGAIN, 0);
-		return;
-	}
-	(void)!write(o->connect_event, &(uint64_t){ 1 }, sizeof(uint64_t));
-}
 
-static int
-send_now(struct observer *o, const struct wire_msg *msg)
-{
-	ssize_t n = send(o->config.usher_sock, msg, sizeof(*msg),
-			 MSG_DONTWAIT | MSG_NOSIGNAL);
-
-	return n < 0 ? -errno : 0;
-}
-
-/* Returns whether calls are left that found no room. */
-static bool
-send_pending(struct observer *o)
-{
-	bool left = false;
-
-	pthread_mutex_lock(&o->pending_lock);
-	for (size_t i = 0; i < OBSERVER_PENDING && !left; i++) {
-		struct pending *p = &o->pending[i];
-		struct wire_msg msg = { .type = WIRE_CONNECT,
-					.flags = WIRE_CONNECT_CALL };
-		int r;
-
-		if (p->id == 0 || p->sent)
-			continue;
-		msg.id = p->id;
-		msg.pid = p->pid;
-		msg.value = p->fd;
-		msg.status = (int32_t)p->len;
-		memcpy(msg.text, p->address, p->len);
-		r = send_now(o, &msg);
-		left = r == -EAGAIN;
-		p->sent = !left;
-		if (r < 0 && !left) {
-			observer_answer(o, p->id, EACCES, 0);
-			p->id = 0;
-		}
-	}
-	pthread_mutex_unlock(&o->pending_lock);
-	return left;
+	/* The other thread waits for room. */
+	if (left)
+		(void)!write(o->connect_event, &(uint64_t){ 1 },
+			     sizeof(uint64_t));
 }
 
 /* The name as text: a path, or "@name" with NULs made visible. */
@@ -252,6 +257,7 @@ connector_main(void *data)
 			left = send_pending(o);
 	}
 	refuse_pending(o);
+	atomic_store(&o->connector_ended, true);
 	return NULL;
 }
 

@@ -154,7 +154,7 @@ struct observer {
 	pthread_t watcher, connector;
 	int stop_event;	   /* readable for ever once we stop */
 	int connect_event; /* counts what the watcher handed over */
-	atomic_bool stopping;
+	atomic_bool stopping, watcher_ended, connector_ended;
 	pthread_mutex_t pending_lock; /* guards `pending` */
 	struct pending pending[OBSERVER_PENDING];
 	/* Scratch of the watcher; too large for a stack. */
