@@ -83,9 +83,10 @@ on_signal(struct loop *loop)
 
 	if (read(loop->signals, &info, sizeof(info)) != sizeof(info))
 		return;
-	if (info.ssi_code == SI_KERNEL || info.ssi_signo == SIGCONT)
-		return;
-	(void)launch_signal(loop->launch, (int)info.ssi_signo, false);
+	if (info.ssi_signo == SIGCONT)
+		tty_refresh(loop->tty);
+	else if (info.ssi_code != SI_KERNEL)
+		(void)launch_signal(loop->launch, (int)info.ssi_signo, false);
 }
 
 static void

@@ -4,11 +4,18 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+
+static bool
+has_foreground(const struct tty *tty)
+{
+	return tty->fd >= 0 && tcgetpgrp(tty->fd) == getpgrp();
+}
 
 void
 tty_save(struct tty *tty)
@@ -23,11 +30,11 @@ tty_save(struct tty *tty)
 		if (ttyname_r(fd, path, sizeof(path)) == 0)
 			tty->path = strdup(path);
 	}
-	tty->is_fore = tty->fd >= 0 && tcgetpgrp(tty->fd) == getpgrp();
+	tty_refresh(tty);
 }
 
 /*
- * The caller blocks SIGTTOU: a shell inside may have left another group in
+ * The caller blocks SIGTTOU: a shell inside may have put another group into
  * the foreground, and then this process is one of the background.
  */
 static void
@@ -42,9 +49,24 @@ take_foreground(struct tty *tty)
 }
 
 void
+tty_refresh(struct tty *tty)
+{
+	if (has_foreground(tty))
+		tty->is_fore = true;
+}
+
+void
 tty_restore(struct tty *tty)
 {
-	if (tty->is_fore)
+	pid_t group;
+
+	if (has_foreground(tty)) {
+		take_foreground(tty);
+		return;
+	}
+	/* A group that lives is not the command's, which has ended. */
+	group = tty->is_fore ? tcgetpgrp(tty->fd) : 0;
+	if (group > 0 && kill(-group, 0) < 0 && errno == ESRCH)
 		take_foreground(tty);
 }
 
@@ -65,11 +87,9 @@ tty_take(struct tty *tty)
 void
 tty_give_back(struct tty *tty)
 {
-	/* `fg` gave it to our group; `bg` to nobody. */
-	if (tty->fd < 0 || tcgetpgrp(tty->fd) != getpgrp())
-		return;
-	tty->is_fore = true;
-	if (tty->command_group > 0)
+	/* `fg` gave it to our group; `bg` did not. */
+	tty->is_fore = has_foreground(tty);
+	if (tty->is_fore && tty->command_group > 0)
 		(void)tcsetpgrp(tty->fd, tty->command_group);
 }
 

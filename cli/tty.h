@@ -17,13 +17,16 @@
 struct tty {
 	int fd;	      /* -1: none of 0, 1, 2 is a terminal */
 	char *path;   /* of it; NULL: none */
-	bool is_fore; /* pale's group had it */
+	bool is_fore; /* it is pale's, or was given on to the command */
 	struct termios modes;
 	pid_t command_group; /* who had it when the command stopped; or 0 */
 };
 
 /* Cannot fail: what is not there is not restored. */
 void tty_save(struct tty *tty);
+
+/* Somebody sent SIGCONT: the shell may have moved us to the fore. */
+void tty_refresh(struct tty *tty);
 
 /* After the end: modes and foreground group as they were. */
 void tty_restore(struct tty *tty);
