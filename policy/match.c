@@ -208,36 +208,36 @@ glob_check(const char *glob)
 	return 0;
 }
 
-/* Components that say nothing are dropped, so that equal meanings are equal. */
+/* Whether the last of `parts` is "**", or would be if there were one. */
+static bool
+ends_deep(const struct strv *parts)
+{
+	return parts->count == 0 ||
+	       strcmp(parts->items[parts->count - 1], "**") == 0;
+}
+
+/*
+ * Components that say nothing are dropped, so that equal meanings are equal: a
+ * "**" at the front lets the pattern float, of several only one stays, and at
+ * the end it becomes "**" and "*", all that is inside.
+ */
 static int
 normalise(struct pattern *p)
 {
 	struct strv parts = { 0 };
+	bool is_deep = false;
 	int r = 0;
 
 	for (size_t i = 0; i < p->parts.count && r == 0; i++) {
 		const char *part = p->parts.items[i];
-		bool deep = strcmp(part, "**") == 0;
-		bool is_last = i + 1 == p->parts.count;
 
-		if (deep && parts.count == 0 && !is_last) {
-			p->floating = true;
-			continue;
-		}
-		/* All that is inside: the children, and what is below them. */
-		if (deep && is_last) {
-			if (parts.count == 0)
-				p->floating = true;
-			while (parts.count > 0 &&
-			       strcmp(parts.items[parts.count - 1], "**") == 0)
-				free(parts.items[--parts.count]);
-			part = "*";
-		} else if (deep &&
-			   strcmp(parts.items[parts.count - 1], "**") == 0) {
-			continue;
-		}
-		r = strv_add(&parts, part);
+		is_deep = strcmp(part, "**") == 0;
+		p->floating |= is_deep && parts.count == 0;
+		if (!is_deep || !ends_deep(&parts))
+			r = strv_add(&parts, part);
 	}
+	if (is_deep && r == 0)
+		r = strv_add(&parts, "*");
 	strv_fini(&p->parts);
 	p->parts = parts;
 	return r;

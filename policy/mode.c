@@ -14,13 +14,13 @@ static const char *const mode_names[] = {
 };
 
 static const char *const op_names[] = {
-#define X(id, name) [POLICY_OP_##id] = name,
+#define X(id, name) [POLICY_OP_##id] = (name),
 	POLICY_OPS(X)
 #undef X
 };
 
 static const char *const code_names[] = {
-#define X(id, name) [POLICY_CODE_##id] = name,
+#define X(id, name) [POLICY_CODE_##id] = (name),
 	POLICY_CODES(X)
 #undef X
 };

@@ -337,8 +337,10 @@ canonical(const struct policy *policy, const char *what, const char *path,
 	*ret_path = realpath(full, NULL);
 	if (*ret_path)
 		return 0;
-	r = -errno;
-	return errmsg_set(why, r, "%s '%s': %s", what, path, strerror(-r));
+	/* Never 0, which would be success without a path. */
+	r = errno > 0 ? -errno : -EIO;
+	(void)errmsg_set(why, r, "%s '%s': %s", what, path, strerror(-r));
+	return r;
 }
 
 /* Places that the world makes anew and that cannot be a root of anything. */

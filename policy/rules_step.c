@@ -94,7 +94,8 @@ activate(struct step *s, uint32_t node)
 	if (at > 0 && s->nodes[at - 1] == node)
 		return;
 	if (s->n == s->room) {
-		uint32_t *nodes = malloc(2 * s->room * sizeof(*nodes));
+		size_t room = 2 * (size_t)s->room + 2;
+		uint32_t *nodes = malloc(room * sizeof(*nodes));
 
 		if (!nodes) {
 			s->error = -ENOMEM;
@@ -104,7 +105,7 @@ activate(struct step *s, uint32_t node)
 		if (s->nodes != s->few)
 			free(s->nodes);
 		s->nodes = nodes;
-		s->room *= 2;
+		s->room = (uint32_t)room;
 	}
 	memmove(s->nodes + at + 1, s->nodes + at,
 		(s->n - at) * sizeof(*s->nodes));

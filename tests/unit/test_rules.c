@@ -140,6 +140,15 @@ START_TEST(an_exclamation_mark_does_not_reach_below_a_match)
 }
 END_TEST
 
+START_TEST(two_stars_at_the_end_reach_every_depth_also_to_lift)
+{
+	add(RULE_HIDE, "[ab]/", "config");
+	add(RULE_HIDE, "!/top/**", "config");
+	ck_assert(is_hidden("x/a/f"));
+	ck_assert(!is_hidden("top/x/a/f"));
+}
+END_TEST
+
 START_TEST(the_operator_s_allow_lifts_by_name_and_below)
 {
 	ck_assert_int_eq(rules_add_builtin(rules), 0);
@@ -437,6 +446,7 @@ main(void)
 	tcase_add_test(tc, the_last_match_of_a_list_wins);
 	tcase_add_test(tc, no_list_lifts_a_rule_of_another);
 	tcase_add_test(tc, an_exclamation_mark_does_not_reach_below_a_match);
+	tcase_add_test(tc, two_stars_at_the_end_reach_every_depth_also_to_lift);
 	tcase_add_test(tc, the_operator_s_allow_lifts_by_name_and_below);
 	tcase_add_test(tc,
 		       the_built_in_set_ignores_case_and_spares_node_modules);
