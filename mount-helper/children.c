@@ -228,8 +228,9 @@ children_start_usher(struct children *kids, struct helper *h,
 	r = groups_enter(groups, pid, why);
 	if (r < 0)
 		return r;
-	/* Now it may go on. */
-	return wire_send(kids->init_sock, WIRE_GO, 0, 0, -1);
+	/* Now it may go on; a dead one says why by itself. */
+	(void)wire_send(kids->init_sock, WIRE_GO, 0, 0, -1);
+	return 0;
 }
 
 int

@@ -126,6 +126,25 @@ maybe_go(struct keeper *k)
 }
 
 static void
+on_failed(struct keeper *k, struct wire_msg *msg)
+{
+	if (!k->ending)
+		tell_cli(k, msg);
+	kill_world(k);
+	begin_end(k);
+}
+
+static void on_readable(struct keeper *k, int *sock);
+
+/* What a process sent before it died says more than its death. */
+static void
+take_last_messages(struct keeper *k, int *sock)
+{
+	while (*sock >= 0 && children_has_message(*sock))
+		on_readable(k, sock);
+}
+
+static void
 on_init_message(struct keeper *k, struct wire_msg *msg, int *fd)
 {
 	if (msg->type == WIRE_LISTENER) {
@@ -147,10 +166,10 @@ on_init_message(struct keeper *k, struct wire_msg *msg, int *fd)
 		tell_cli(k, msg);
 		begin_end(k);
 	} else if (msg->type == WIRE_FAILED) {
-		if (!k->ending)
-			tell_cli(k, msg);
-		kill_world(k);
-		begin_end(k);
+		/* Nobody took what it sent: that one's reason is the reason. */
+		if (msg->value == EPIPE || msg->value == ECONNRESET)
+			take_last_messages(k, &k->kids.warden_sock);
+		on_failed(k, msg);
 	}
 }
 
@@ -169,10 +188,9 @@ on_warden_message(struct keeper *k, struct wire_msg *msg)
 		k->serving = true;
 		maybe_go(k);
 	} else if (msg->type == WIRE_FAILED) {
-		if (!k->ending)
-			tell_cli(k, msg);
-		kill_world(k);
-		begin_end(k);
+		/* It may have failed because the usher did. */
+		take_last_messages(k, &k->kids.init_sock);
+		on_failed(k, msg);
 	}
 }
 
@@ -222,14 +240,6 @@ on_readable(struct keeper *k, int *sock)
 		on_warden_message(k, &msg);
 	else
 		on_init_message(k, &msg, &fd);
-}
-
-/* What a process sent before it died says more than its death. */
-static void
-take_last_messages(struct keeper *k, int *sock)
-{
-	while (*sock >= 0 && children_has_message(*sock))
-		on_readable(k, sock);
 }
 
 static void
@@ -361,8 +371,11 @@ keeper_run(struct helper *h)
 	k.signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
 
 	r = start_world(&k, &why);
-	if (r < 0)
+	if (r < 0) {
+		/* An usher that died early has said why. */
+		take_last_messages(&k, &k.kids.init_sock);
 		fail(&k, r, &why);
+	}
 
 	(void)setsid();
 	release_stdio();
