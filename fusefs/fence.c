@@ -199,7 +199,8 @@ judge_name(struct fs_call *call, enum policy_op op, const struct fence_at *at,
 
 	git = (struct gitguard_at){ .dirfd = at->dirfd,
 				    .name = at->name,
-				    .below = marks.below };
+				    .below = marks.below,
+				    .target = at->target };
 	if (gitguard_cares(op, &git))
 		verdict = git_verdict(call, at->dir, step,
 				      gitguard_check(call->fs->guard,
@@ -495,7 +496,9 @@ judge_inode(struct fs_call *call, enum policy_op op, struct fs_inode *inode,
 			.rule = "another name of this file is protected",
 			.source = "fence"
 		};
-	if (verdict.error == 0 && call->policy->git_guard)
+	/* A file without a name is judged when it gets one. */
+	if (verdict.error == 0 && call->policy->git_guard &&
+	    op != POLICY_OP_TMPFILE)
 		verdict = judge_inode_git(call, op, inode, &at, step);
 	fs_inode_put(call->fs, parent);
 	return verdict;

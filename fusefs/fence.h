@@ -27,7 +27,8 @@ struct fence_at {
 	struct fs_inode *dir;
 	int dirfd;
 	const char *name;
-	bool is_dir; /* what the name is or shall become */
+	bool is_dir;	    /* what the name is or shall become */
+	const char *target; /* of a symlink to be made, else NULL */
 };
 
 struct fence_step {

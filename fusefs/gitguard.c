@@ -251,8 +251,8 @@ gitguard_check(struct gitguard *guard, const struct policy *policy,
 	begin(guard, policy, check);
 	if (gg_is_reserved(at))
 		return finish(check_reserved_entry(op, at, check), check);
-	/* git would write through it, and delete what it finds behind it. */
-	if (op == POLICY_OP_SYMLINK && gg_is_below_gitdir(policy, at->dirfd))
+	if (op == POLICY_OP_SYMLINK && !gg_is_local_target(at->target) &&
+	    gg_is_below_gitdir(policy, at->dirfd))
 		return finish(refuse(check), check);
 	return finish(check_class(op, gg_classify(at->name), at, check), check);
 }
@@ -417,9 +417,10 @@ check_moving(const struct move *move, const struct policy *policy,
 {
 	const struct gitguard_at *from = move->from, *to = move->to;
 
-	if (move->type == S_IFLNK)
-		return gg_is_below_gitdir(policy, to->dirfd) ? refuse(check)
-							     : 0;
+	if (move->type == S_IFLNK &&
+	    !gg_is_local_link(from->dirfd, from->name) &&
+	    gg_is_below_gitdir(policy, to->dirfd))
+		return refuse(check);
 	if (move->type != S_IFDIR || is_same_dir(from->dirfd, to->dirfd))
 		return 0;
 	if (gg_is_below_gitdir(policy, to->dirfd) &&
@@ -523,6 +524,7 @@ check_link(const struct gitguard_at *from, const struct gitguard_at *to,
 	if (from && is_guarded_file(from))
 		return refuse(check);
 	if (from && type_at(from) == S_IFLNK &&
+	    !gg_is_local_link(from->dirfd, from->name) &&
 	    gg_is_below_gitdir(policy, to->dirfd))
 		return refuse(check);
 	if (is_guarded_file(to))

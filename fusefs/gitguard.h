@@ -55,12 +55,14 @@ unsigned char gitguard_below(unsigned char parent_below, const char *name);
 
 /*
  * One end of an operation: a name in a directory (O_PATH will do).  `below` is
- * the directory's.
+ * the directory's; `target` is what a symlink to be made shall say (NULL: not
+ * known, which is taken for the worst).
  */
 struct gitguard_at {
 	int dirfd;
 	const char *name;
 	unsigned char below;
+	const char *target;
 };
 
 /*

@@ -239,7 +239,7 @@ struct place {
 	const struct policy *policy;
 };
 
-/* Whether the directory's gitfile leads to this git directory. */
+/* Whether the directory's gitfile, if it has one, leads to this directory. */
 static bool
 leads_back(const struct policy *policy, int worktree, int gitdir)
 {
@@ -247,10 +247,12 @@ leads_back(const struct policy *policy, int worktree, int gitdir)
 	_cleanup_(closep) int target = -1;
 	struct stat a, b;
 	char *path;
+	int r = gg_read(worktree, ".git", &bytes);
 
-	if (gg_read(worktree, ".git", &bytes) < 0)
-		return false;
-	path = path_in(bytes.data, bytes.len, "gitdir: ");
+	/* An empty one has been made and is about to be written. */
+	if (r == -ENOENT || (r == 0 && bytes.len == 0))
+		return true;
+	path = r == 0 ? path_in(bytes.data, bytes.len, "gitdir: ") : NULL;
 	if (!path)
 		return false;
 	target = gg_resolve(policy, worktree, path);
@@ -283,28 +285,82 @@ holder_len(const struct place *place, const char *gitdir)
 	return 0;
 }
 
+/* "../" for each name of `below`, and then a plain path: that, else NULL. */
+static const char *
+after_ups(const char *value, const char *below)
+{
+	for (const char *c = below; *c; c++) {
+		if (*c != '/')
+			continue;
+		if (!starts_with(value, "../"))
+			return NULL;
+		value += 3;
+	}
+	return starts_with(value, "../") ? value + 3 : NULL;
+}
+
+static bool
+is_plain_path(const char *path)
+{
+	char copy[PATH_MAX], *save = NULL;
+
+	if (snprintf(copy, sizeof(copy), "/%s", path) >= PATH_MAX ||
+	    !is_clean(copy) || !copy[1])
+		return false;
+	for (char *c = strtok_r(copy, "/", &save); c;
+	     c = strtok_r(NULL, "/", &save)) {
+		if (gg_classify(c) == GG_DOTGIT)
+			return false;
+	}
+	return true;
+}
+
+/* Whether what there is of the path lies in no git directory. */
+static bool
+is_outside_gitdirs(const struct place *place, const char *value)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s", value);
+	for (;;) {
+		_cleanup_(closep) int fd = -1;
+		char *slash = strrchr(path, '/');
+
+		fd = gg_resolve(place->policy, place->dirfd, path);
+		if (fd >= 0)
+			return is_served_fd(place->policy, fd) &&
+			       !gg_is_below_gitdir(place->policy, fd);
+		if (fd != -ENOENT || !slash)
+			return false;
+		*slash = '\0';
+	}
+}
+
 /*
- * core.worktree as `git submodule add` writes it: relative, from a git
- * directory in modules/ to a work tree whose gitfile leads back to it, which
- * is where git would look anyway.  The work tree must lie beside or below the
- * repository, so that moving the repository takes the path along.
+ * core.worktree as `git submodule` writes it: relative, from a git directory in
+ * modules/ to a work tree beside the repository, which is where git would look
+ * anyway.  A work tree that is there and has a gitfile must lead back.  Moving
+ * the repository takes the path along; a work tree in a git directory would
+ * make a checkout write hooks.
  */
 static bool
 worktree_ok(void *data, const char *value)
 {
 	const struct place *place = data;
-	char gitdir[PATH_MAX], path[PATH_MAX];
 	_cleanup_(closep) int fd = -1;
+	char gitdir[PATH_MAX];
+	const char *rest;
 	size_t len;
 
-	if (value[0] == '/' || gg_path(place->dirfd, gitdir) < 0)
+	if (gg_path(place->dirfd, gitdir) < 0)
 		return false;
 	len = holder_len(place, gitdir);
+	rest = len > 0 ? after_ups(value, gitdir + len + 1) : NULL;
+	if (!rest || !is_plain_path(rest) || !is_outside_gitdirs(place, value))
+		return false;
 	fd = gg_resolve(place->policy, place->dirfd, value);
-	return len > 0 && fd >= 0 && gg_path(fd, path) == 0 &&
-	       gg_is_served(place->policy, path) &&
-	       strncmp(path, gitdir, len) == 0 && path[len] == '/' &&
-	       leads_back(place->policy, fd, place->dirfd);
+	return fd == -ENOENT ||
+	       (fd >= 0 && leads_back(place->policy, fd, place->dirfd));
 }
 
 static int

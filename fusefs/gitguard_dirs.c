@@ -308,12 +308,29 @@ gg_info_is_harmless(int dirfd, const char *name)
 	return search_tree(dirfd, name, 0, is_not_attributes);
 }
 
+bool
+gg_is_local_target(const char *target)
+{
+	return target && *target && !strchr(target, '/') &&
+	       strcmp(target, ".") != 0 && strcmp(target, "..") != 0;
+}
+
+bool
+gg_is_local_link(int dirfd, const char *name)
+{
+	char target[NAME_MAX + 2];
+	ssize_t len = readlinkat(dirfd, name, target, sizeof(target) - 1);
+
+	if (len < 0 || len > NAME_MAX)
+		return false;
+	target[len] = '\0';
+	return gg_is_local_target(target);
+}
+
 static bool
 is_no_symlink(int dirfd, const char *name, unsigned char type)
 {
-	(void)dirfd;
-	(void)name;
-	return type != DT_LNK;
+	return type != DT_LNK || gg_is_local_link(dirfd, name);
 }
 
 bool

@@ -56,7 +56,14 @@ bool gg_is_info(int dirfd);
 bool gg_hooks_are_harmless(int dirfd, const char *name);
 bool gg_info_is_harmless(int dirfd, const char *name);
 
-/* Whether there is no symlink in the tree, which is searched to a bound. */
+/*
+ * Whether a symlink leads to a name beside it.  All others are kept out of git
+ * directories: git would write through them, and delete what is behind them.
+ */
+bool gg_is_local_target(const char *target);
+bool gg_is_local_link(int dirfd, const char *name);
+
+/* Whether the tree has no other symlink; it is searched to a bound. */
 bool gg_has_no_symlinks(int dirfd, const char *name);
 
 /* Whether no git directory in the tree names its work tree, bounded too. */

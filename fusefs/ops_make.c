@@ -135,7 +135,8 @@ fs_do_make(struct fs_call *call, fuse_ino_t parent, const struct make *make,
 	at = (struct fence_at){ .dir = dir.inode,
 				.dirfd = dir.fd,
 				.name = make->name,
-				.is_dir = make->op == POLICY_OP_MKDIR };
+				.is_dir = make->op == POLICY_OP_MKDIR,
+				.target = make->target };
 	r = make->op == POLICY_OP_LINK ? fence_make_link(call, make, &at, &step)
 				       : fence_name(call, make->op, &at, &step);
 	if (r == 0)

@@ -22,6 +22,7 @@
 #define UNSAFE "[core]\n\tfsmonitor = evil\n"
 
 static char top[] = "/tmp/test-gitguard-XXXXXX";
+static const char *link_target;
 static char rule[GITGUARD_RULE_MAX];
 static struct policy_root root = { POLICY_ROOT_WORKSPACE, NULL };
 static struct policy policy = {
@@ -50,6 +51,7 @@ open_end(const char *path, struct end *end)
 	snprintf(end->name, sizeof(end->name), "%s", slash ? slash + 1 : path);
 	end->at.name = end->name;
 	end->at.below = 0;
+	end->at.target = link_target;
 	end->at.dirfd = open(end->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	ck_assert_msg(end->at.dirfd >= 0, "no directory %s", end->dir);
 	snprintf(copy, sizeof(copy), "%.*s", slash ? (int)(slash - path) : 0,
@@ -83,7 +85,7 @@ op(enum policy_op what, const char *path)
 	if (what == POLICY_OP_MKDIR)
 		r = mkdirat(end.at.dirfd, end.name, 0755);
 	else if (what == POLICY_OP_SYMLINK)
-		r = symlinkat("/nowhere", end.at.dirfd, end.name);
+		r = symlinkat(link_target, end.at.dirfd, end.name);
 	else if (what == POLICY_OP_UNLINK)
 		r = unlinkat(end.at.dirfd, end.name, 0);
 	else if (what == POLICY_OP_RMDIR)
@@ -211,6 +213,7 @@ setup(void)
 		"evil.git") "echo '[core] fsmonitor = x' >>evil.git/config; "
 			    "mkdir s; echo x >g/hooks/post-checkout");
 	rule[0] = '\0';
+	link_target = "/nowhere";
 }
 
 static void
@@ -270,13 +273,13 @@ START_TEST(look_alikes_are_taken_for_what_they_look_like)
 	};
 
 	for (size_t i = 0; i < sizeof(alike) / sizeof(*alike); i++) {
-		struct gitguard_at at = { -1, alike[i], 0 };
+		struct gitguard_at at = { .name = alike[i] };
 
 		ck_assert_msg(gitguard_cares(POLICY_OP_CREATE, &at), "%s",
 			      alike[i]);
 	}
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++) {
-		struct gitguard_at at = { -1, plain[i], 0 };
+		struct gitguard_at at = { .name = plain[i] };
 
 		ck_assert_msg(!gitguard_cares(POLICY_OP_CREATE, &at), "%s",
 			      plain[i]);
@@ -579,22 +582,47 @@ START_TEST(a_linked_work_tree_can_be_made)
 }
 END_TEST
 
+/* The submodule's config with this core.worktree. */
+static int
+set_worktree(const char *value)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), SAFE "\tworktree = %s\n", value);
+	ok(put("h/.git/modules/sub/config.lock", text));
+	return move("h/.git/modules/sub/config.lock",
+		    "h/.git/modules/sub/config");
+}
+
 START_TEST(a_submodule_may_name_its_own_work_tree)
 {
-	static const char want[] = SAFE "\tworktree = ../../../sub\n";
-	static const char other[] = SAFE "\tworktree = ../../../s\n";
+	static const char *const bad[] = {
+		"../../../t",
+		"../../../../g",
+		"../../../.git/hooks",
+		"../../../l/sub",
+		"../../../sub/.",
+		"../../..",
+		"/tmp",
+		"../../hooks",
+		"sub",
+		"../../../b/refs",
+	};
 
-	sh("mkdir -p h/sub h/s; " MAKE_GITDIR("h/.git/modules/sub"));
-	ok(put("h/.git/modules/sub/config.lock", want));
-	refused(move("h/.git/modules/sub/config.lock",
-		     "h/.git/modules/sub/config"),
-		"git-config#core.worktree");
+	sh("mkdir -p h/sub h/t; ln -s . h/l; " MAKE_GITDIR("h/.git/modules/sub")
+		   MAKE_GITDIR("h/b"));
+	ok(put("h/t/.git", "gitdir: ../.git/modules/t\n"));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		refused(set_worktree(bad[i]), "git-config#core.worktree");
+	ok(set_worktree("../../../sub"));
 	ok(put("h/sub/.git", "gitdir: ../.git/modules/sub\n"));
+	ok(set_worktree("../../../not/yet"));
+	ok(set_worktree("../../../sub"));
+	ok(op(POLICY_OP_UNLINK, "h/sub/.git"));
+	ok(put("h/.git/modules/sub/config.lock", SAFE));
 	ok(move("h/.git/modules/sub/config.lock", "h/.git/modules/sub/config"));
-	ok(put("h/.git/modules/sub/config.lock", other));
-	refused(move("h/.git/modules/sub/config.lock",
-		     "h/.git/modules/sub/config"),
-		"git-config#core.worktree");
+	ok(set_worktree("../../../sub"));
+	ok(put("h/sub/.git", "gitdir: ../.git/modules/sub\n"));
 
 	/* Moved up, the same words would lead out of the workspace. */
 	refused(move("h/.git/modules/sub", "h/x"), "git-dir");
@@ -612,6 +640,13 @@ START_TEST(there_are_no_symlinks_in_a_git_directory)
 	refused(hard_link("s/l", "g/logs/HEAD"), "git-dir");
 	refused(move("s/d", "g/worktrees"), "git-dir");
 	ok(op(POLICY_OP_SYMLINK, "s/e"));
+
+	/* git tries whether it can make one that says "testing". */
+	link_target = "testing";
+	ok(op(POLICY_OP_SYMLINK, "g/tAbCdE"));
+	refused(op(POLICY_OP_SYMLINK, "g/config.worktree"), "git-dir");
+	link_target = "..";
+	refused(op(POLICY_OP_SYMLINK, "g/worktrees"), "git-dir");
 }
 END_TEST
 
