@@ -338,7 +338,8 @@ canonical(const struct policy *policy, const char *what, const char *path,
 	if (*ret_path)
 		return 0;
 	/* Never 0, which would be success without a path. */
-	r = errno > 0 ? -errno : -EIO;
+	r = errno;
+	r = r > 0 ? -r : -EIO;
 	(void)errmsg_set(why, r, "%s '%s': %s", what, path, strerror(-r));
 	return r;
 }
