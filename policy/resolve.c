@@ -33,7 +33,8 @@ struct merge {
 static int
 oom(struct errmsg *why)
 {
-	return errmsg_set(why, -ENOMEM, "out of memory");
+	(void)errmsg_set(why, -ENOMEM, "out of memory");
+	return -ENOMEM;
 }
 
 static int
