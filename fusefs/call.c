@@ -76,11 +76,8 @@ become_serving(void)
 }
 
 void
-fs_call_begin(struct fs_call *call, fuse_req_t req)
+fs_call_start(struct fs_call *call, struct fs *fs, const struct fuse_ctx *ctx)
 {
-	const struct fuse_ctx *ctx = fuse_req_ctx(req);
-	struct fs *fs = fuse_req_userdata(req);
-
 	if (!serving.ready)
 		become_serving();
 	atomic_fetch_add_explicit(&fs->requests, 1, memory_order_relaxed);
@@ -91,6 +88,12 @@ fs_call_begin(struct fs_call *call, fuse_req_t req)
 }
 
 void
+fs_call_begin(struct fs_call *call, fuse_req_t req)
+{
+	fs_call_start(call, fuse_req_userdata(req), fuse_req_ctx(req));
+}
+
+void
 fs_call_end(struct fs_call *call)
 {
 	fs_as_self(call);
@@ -98,14 +101,19 @@ fs_call_end(struct fs_call *call)
 }
 
 void
-fs_call_umask(fuse_req_t req)
+fs_call_set_umask(mode_t mask)
 {
-	mode_t mask = fuse_req_ctx(req)->umask & 0777;
-
+	mask &= 0777;
 	if (mask == serving.umask)
 		return;
 	(void)umask(mask);
 	serving.umask = mask;
+}
+
+void
+fs_call_umask(fuse_req_t req)
+{
+	fs_call_set_umask(fuse_req_ctx(req)->umask);
 }
 
 /* The groups of the caller's thread, from /proc; fewer when it has gone. */

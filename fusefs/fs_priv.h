@@ -55,7 +55,7 @@ enum fs_inode_flag {
 	FS_INODE_PROTECTED = 1 << 1, /* a name it was seen under is protected */
 	FS_INODE_HIDDEN = 1 << 2,    /* … is hidden */
 	FS_INODE_IDLE = 1 << 3,	     /* on its shard's list of idle fds */
-	FS_INODE_STALE = 1 << 4, /* its number was reused: not in the table */
+	FS_INODE_STALE = 1 << 4,     /* its number belongs to another object */
 };
 
 struct fs_inode {
@@ -90,6 +90,7 @@ struct fs_handle {
 	int fd;			/* of the backing object, as opened */
 	int flags;		/* of open(2) */
 	atomic_uint policy_gen; /* the last one that let it write */
+	bool loses_bits;	/* setuid or setgid: a write clears them */
 	pid_t pid;		/* who opened it: write-back has no caller */
 	uid_t uid;
 	gid_t gid;
@@ -144,7 +145,7 @@ struct fs {
 
 	struct fs_own_dir *own_dirs;
 	size_t n_own_dirs;
-	int proc_fd; /* /proc/self/fd */
+	atomic_uint_fast64_t init_unique; /* of INIT, while it is answered */
 	atomic_uint_fast64_t requests;
 	atomic_bool has_hide; /* a hide rule may be in force */
 };

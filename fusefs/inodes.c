@@ -10,8 +10,8 @@
  * moment, and removal goes by address.
  *
  * The number of a removed backing object can come back as another object.
- * Birth time and type tell them apart; the older inode is taken out of the
- * table (FS_INODE_STALE) and lives on for those who still hold it.
+ * Birth time and type tell them apart; the older inode is passed over from
+ * then on (FS_INODE_STALE) and lives for those who still hold it.
  */
 
 #include "fusefs/inodes.h"
@@ -293,8 +293,7 @@ fs_inode_put(struct fs *fs, struct fs_inode *inode)
 		fs_idle_remove(shard, inode);
 		if (inode->fd >= 0)
 			shard->n_fds--;
-		if (!(inode->flags & FS_INODE_STALE))
-			table_remove(shard, inode);
+		table_remove(shard, inode);
 		fs_shard_unlock(shard);
 
 		free_inode(inode);
@@ -303,31 +302,20 @@ fs_inode_put(struct fs *fs, struct fs_inode *inode)
 	return NULL;
 }
 
-/* *ret_stale: a reference that the caller puts after unlocking, or NULL. */
 static struct fs_inode *
-find_locked(struct fs_shard *shard, const struct fs_ident *ident,
-	    struct fs_inode **ret_stale)
+find_locked(struct fs_shard *shard, const struct fs_ident *ident)
 {
-	struct fs_inode *inode, *next;
+	struct fs_inode *inode;
 
 	inode = *bucket_of(shard, ident_hash(ident->dev, ident->ino));
-	for (; inode; inode = next) {
-		next = inode->next;
-		if (inode->ino != ident->ino || inode->dev != ident->dev)
+	for (; inode; inode = inode->next) {
+		if (inode->ino != ident->ino || inode->dev != ident->dev ||
+		    (inode->flags & FS_INODE_STALE))
 			continue;
-		if (fs_ident_is(inode, ident)) {
-			if (ref_alive(inode))
-				return inode;
-			continue;
-		}
-		/* The number belongs to another object now. */
-		if (!*ret_stale && ref_alive(inode)) {
-			table_remove(shard, inode);
+		if (!fs_ident_is(inode, ident))
 			inode->flags |= FS_INODE_STALE;
-			*ret_stale = inode;
-			next = *bucket_of(shard,
-					  ident_hash(ident->dev, ident->ino));
-		}
+		else if (ref_alive(inode))
+			return inode;
 	}
 	return NULL;
 }
@@ -418,12 +406,12 @@ fs_inode_upsert(struct fs *fs, const struct fs_ident *ident,
 {
 	struct fs_shard *shard =
 		shard_for(fs, ident_hash(ident->dev, ident->ino));
-	struct fs_inode *inode, *old_parent = NULL, *stale = NULL;
+	struct fs_inode *inode, *old_parent = NULL;
 	char *old_name = NULL;
 	int r = 0;
 
 	fs_shard_lock(shard);
-	inode = find_locked(shard, ident, &stale);
+	inode = find_locked(shard, ident);
 	if (!inode) {
 		inode = insert_new(shard, ident, seen);
 		r = inode ? 0 : -ENOMEM;
@@ -442,7 +430,6 @@ fs_inode_upsert(struct fs *fs, const struct fs_ident *ident,
 	}
 	fs_shard_unlock(shard);
 
-	fs_inode_put(fs, stale);
 	fs_inode_put(fs, old_parent);
 	free(old_name);
 	if (r < 0) {
@@ -458,12 +445,11 @@ fs_inode_find(struct fs *fs, const struct fs_ident *ident)
 {
 	struct fs_shard *shard =
 		shard_for(fs, ident_hash(ident->dev, ident->ino));
-	struct fs_inode *inode, *stale = NULL;
+	struct fs_inode *inode;
 
 	fs_shard_lock(shard);
-	inode = find_locked(shard, ident, &stale);
+	inode = find_locked(shard, ident);
 	fs_shard_unlock(shard);
-	fs_inode_put(fs, stale);
 	return inode;
 }
 

@@ -17,6 +17,11 @@ struct fs_shard;
 
 /* ---- call.c ---- */
 
+/* fs_call_begin() without a libfuse request. */
+void fs_call_start(struct fs_call *call, struct fs *fs,
+		   const struct fuse_ctx *ctx);
+void fs_call_set_umask(mode_t mask);
+
 /*
  * From here to fs_as_self() the thread has the caller's uid, gid and groups
  * (multi_uid), so that the disk judges the caller and new files are the
@@ -96,6 +101,11 @@ bool fs_is_own_dir(const struct fs *fs, const struct statx *stx);
 /* The kernel did not take an entry's reply: its lookup does not count. */
 void fs_entry_undo(struct fs *fs, const struct fuse_entry_param *entry);
 
+/* ---- raw.c ---- */
+
+/* Serves on this descriptor, which is the session's from then on. */
+int fs_session_attach(struct fs *fs, int fuse_fd);
+
 /* ---- notify.c ---- */
 
 /*
@@ -141,6 +151,10 @@ void fs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name,
 		  mode_t mode, struct fuse_file_info *fi);
 void fs_op_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
 		   struct fuse_file_info *fi);
+/* Its work, for raw.c too: a file without a name, open. */
+int fs_make_tmpfile(struct fs_call *call, fuse_ino_t parent, mode_t mode,
+		    struct fuse_file_info *fi,
+		    struct fuse_entry_param *ret_entry);
 void fs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 void fs_op_flush(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi);
 

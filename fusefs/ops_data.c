@@ -106,9 +106,12 @@ fs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size,
 	struct fs_call call;
 	ssize_t n;
 
-	(void)ino;
 	fs_call_begin(&call, req);
 	n = fs_do_write(&call, buf, size, offset, fi);
+	if (n > 0 && fs_handle_of(fi)->loses_bits)
+		/* Attributes only (-1): that waits for no lock. */
+		(void)fuse_lowlevel_notify_inval_inode(call.fs->session, ino,
+						       -1, 0);
 	fs_call_end(&call);
 
 	if (n < 0)

@@ -167,6 +167,7 @@ fs_do_open(struct fs_call *call, struct fs_inode *inode,
 	r = fs_handle_new(call, inode, fd, fi->flags, &handle);
 	if (r < 0)
 		return r;
+	handle->loses_bits = stx.stx_mode & (S_ISUID | S_ISGID);
 	fi->fh = (uint64_t)(uintptr_t)handle;
 	fi->keep_cache = pages_are_good(call->fs, inode, &stx);
 	return 0;
@@ -382,7 +383,6 @@ fs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	}
 }
 
-#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
 /* The inode of a file without a name: it lives by its descriptor. */
 static int
 adopt_unnamed(struct fs_call *call, const struct creation *creation, int new_fd,
@@ -459,21 +459,30 @@ fs_do_tmpfile(struct fs_call *call, fuse_ino_t parent,
 	return r < 0 ? r : adopt_unnamed(call, creation, fd, ret_entry);
 }
 
-void
-fs_op_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
-	      struct fuse_file_info *fi)
+int
+fs_make_tmpfile(struct fs_call *call, fuse_ino_t parent, mode_t mode,
+		struct fuse_file_info *fi, struct fuse_entry_param *ret_entry)
 {
 	struct creation creation = { .dir = FS_HOLD_NONE,
 				     .mode = mode,
 				     .fi = fi };
+	int r = fs_do_tmpfile(call, parent, &creation, ret_entry);
+
+	fs_hold_done(&creation.dir);
+	return r;
+}
+
+void
+fs_op_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
+	      struct fuse_file_info *fi)
+{
 	struct fuse_entry_param entry = { 0 };
 	struct fs_call call;
 	int r;
 
 	fs_call_begin(&call, req);
 	fs_call_umask(req);
-	r = fs_do_tmpfile(&call, parent, &creation, &entry);
-	fs_hold_done(&creation.dir);
+	r = fs_make_tmpfile(&call, parent, mode, fi, &entry);
 	fs_call_end(&call);
 
 	if (r < 0) {
@@ -483,7 +492,6 @@ fs_op_tmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
 		fs_entry_undo(call.fs, &entry);
 	}
 }
-#endif
 
 /* ---- close ---- */
 

@@ -21,6 +21,7 @@ struct xattr {
 	bool remove;
 };
 
+/* Removing one is always right: the kernel does before a write. */
 static int
 refuse_capability(struct fs_call *call, const struct xattr *xattr,
 		  struct fs_inode *inode)
@@ -32,13 +33,10 @@ refuse_capability(struct fs_call *call, const struct xattr *xattr,
 		.source = "built-in",
 	};
 
-	if (!call->fs->config.multi_uid ||
+	if (!call->fs->config.multi_uid || xattr->remove ||
 	    strcmp(xattr->name, "security.capability") != 0)
 		return 0;
-	return fence_refuse(call,
-			    xattr->remove ? POLICY_OP_REMOVEXATTR
-					  : POLICY_OP_SETXATTR,
-			    &verdict, inode, NULL);
+	return fence_refuse(call, POLICY_OP_SETXATTR, &verdict, inode, NULL);
 }
 
 static int

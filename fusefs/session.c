@@ -204,7 +204,6 @@ fs_new(const struct fs_config *config, struct fs **ret_fs, struct errmsg *why)
 	if (!fs)
 		return errmsg_set(why, -ENOMEM, "out of memory");
 	fs->config = *config;
-	fs->proc_fd = -1;
 	fs->timeouts = (struct fs_timeouts){ .entry = 1.0,
 					     .attr = 1.0,
 					     .negative = 0.5 };
@@ -261,7 +260,8 @@ session_main(void *data)
 	if (loop) {
 		fuse_loop_cfg_set_clone_fd(loop, 0);
 		fuse_loop_cfg_set_max_threads(loop, threads + SPARE_THREADS);
-		fuse_loop_cfg_set_idle_threads(loop, threads);
+		/* Ending an idle one only to start it again costs more. */
+		fuse_loop_cfg_set_idle_threads(loop, threads + SPARE_THREADS);
 		(void)fuse_session_loop_mt(fs->session, loop);
 		fuse_loop_cfg_destroy(loop);
 	}
@@ -275,21 +275,19 @@ new_session(struct fs *fs, int fuse_fd)
 {
 	char *argv[] = { (char *)"pale", NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
-	char path[FS_PROC_PATH_MAX];
+	int r;
 
 	fs->session =
 		fuse_session_new(&args, &operations, sizeof(operations), fs);
 	fuse_opt_free_args(&args);
 	if (!fs->session)
 		return -ENOMEM;
-	/* This spelling means: it is mounted already, serve this one. */
-	(void)snprintf(path, sizeof(path), "/dev/fd/%d", fuse_fd);
-	if (fuse_session_mount(fs->session, path) != 0) {
+	r = fs_session_attach(fs, fuse_fd);
+	if (r < 0) {
 		fuse_session_destroy(fs->session);
 		fs->session = NULL;
-		return -EINVAL;
 	}
-	return 0;
+	return r;
 }
 
 int
