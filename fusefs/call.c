@@ -40,10 +40,13 @@ struct serving {
 
 static __thread struct serving serving;
 
-/* CAP_SETUID and CAP_SETGID are for taking on ids; the rest is file access. */
+/*
+ * CAP_SETUID and CAP_SETGID are for taking on ids, CAP_SETFCAP for removing a
+ * file's capabilities before a write; the rest is file access.
+ */
 static const unsigned int kept_caps[] = {
-	CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH,
-	CAP_FOWNER, CAP_SETUID,	      CAP_SETGID,
+	CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER,
+	CAP_SETUID, CAP_SETGID,	      CAP_SETFCAP,
 };
 
 static void
