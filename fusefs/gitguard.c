@@ -93,6 +93,14 @@ type_at(const struct gitguard_at *at)
 	return st.st_mode & S_IFMT;
 }
 
+/* A git directory that has all it needs, and no use for a commondir. */
+static bool
+is_whole(const struct gitguard_at *commondir)
+{
+	return type_at(commondir) == 0 &&
+	       gg_is_gitdir(commondir->dirfd, GG_OTHER);
+}
+
 /* The name is about to appear; judge what the directory becomes by that. */
 static int
 judge_completion(int dirfd, enum gg_name class, struct gitguard_check *check)
@@ -196,6 +204,8 @@ check_class(enum policy_op op, enum gg_name class, const struct gitguard_at *at,
 	case GG_COMMONDIR:
 		if (!gg_is_gitdir(at->dirfd, class))
 			return 0;
+		if (is_whole(at))
+			return refuse(check);
 		r = is_making(op) ? judge_completion(at->dirfd, class, check)
 				  : 0;
 		return r < 0 ? r : check_small(op, class, at, check);
@@ -365,6 +375,8 @@ check_arriving(const struct move *move, struct gitguard_check *check)
 	case GG_COMMONDIR:
 		if (!gg_is_gitdir(to->dirfd, GG_COMMONDIR))
 			return 0;
+		if (is_whole(to))
+			return refuse(check);
 		r = judge_completion(to->dirfd, GG_COMMONDIR, check);
 		return r < 0 ? r : check_published(move, check);
 	case GG_GITDIR:

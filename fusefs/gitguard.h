@@ -99,6 +99,8 @@ struct gitguard_check {
 	 * invalidated after the reply.
 	 */
 	bool replaced;
+	/* The new file that a write to was refused is gone again: likewise. */
+	bool removed;
 	struct gitguard *held; /* private, like what follows */
 	const struct policy *policy;
 	unsigned int kind;
@@ -180,7 +182,7 @@ ssize_t gitguard_small_read(struct gitguard_small *small, void *buf,
 /*
  * Writes if the file's whole content would then be acceptable.  Returns
  * `size`, -EFBIG, or -EACCES with the verdict in *ret_check (nothing is
- * held).  `policy` is the one in force now.
+ * held); a new file that nothing was written to is then removed.  `policy` is the one in force now.
  */
 ssize_t gitguard_small_write(struct gitguard_small *small,
 			     const struct policy *policy, const void *buf,

@@ -25,9 +25,12 @@ struct gitguard_small {
 	int dirfd; /* its directory, O_PATH: relative paths start there */
 	enum gg_kind kind;
 	bool append;
+	bool created; /* it may have come with this handle */
+	char *name;
 	pthread_mutex_t lock; /* over what follows and the file's content */
 	char *data;	      /* len bytes */
 	size_t len;
+	bool dropped; /* taken away again: nothing was acceptable */
 };
 
 static int
@@ -58,10 +61,14 @@ gitguard_small_open(const struct gitguard_at *at, int flags, mode_t mode,
 	pthread_mutex_init(&small->lock, NULL);
 	small->kind = check->kind;
 	small->append = flags & O_APPEND;
+	small->created = flags & O_CREAT;
+	small->name = strdup(at->name);
 	small->fd = -1;
 	small->dirfd = fcntl(at->dirfd, F_DUPFD_CLOEXEC, 3);
 	if (small->dirfd < 0)
 		return -errno;
+	if (!small->name)
+		return -ENOMEM;
 	small->fd = openat(at->dirfd, at->name,
 			   (flags & (O_CREAT | O_EXCL)) | O_RDWR | O_NOFOLLOW |
 				   O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
@@ -86,6 +93,7 @@ gitguard_small_free(struct gitguard_small *small)
 	closep(&small->dirfd);
 	pthread_mutex_destroy(&small->lock);
 	free(small->data);
+	free(small->name);
 	free(small);
 	return NULL;
 }
@@ -128,6 +136,8 @@ write_locked(struct gitguard_small *small, const void *buf, size_t size,
 
 	if (offset < 0)
 		return -EINVAL;
+	if (small->dropped)
+		return gg_refuse(check, "git-dir");
 	/* A hole would be NUL bytes, which no such file holds. */
 	if (at > small->len)
 		return gg_refuse(check, "git-dir");
@@ -154,6 +164,25 @@ write_locked(struct gitguard_small *small, const void *buf, size_t size,
 	return (ssize_t)size;
 }
 
+/*
+ * A new file whose first content is refused would stay behind empty, and an
+ * empty gitfile or commondir makes git give up on the whole tree.
+ */
+static bool
+drop_locked(struct gitguard_small *small)
+{
+	struct stat mine, there;
+
+	if (!small->created || small->dropped || fstat(small->fd, &mine) < 0 ||
+	    mine.st_size > 0 ||
+	    fstatat(small->dirfd, small->name, &there, AT_SYMLINK_NOFOLLOW) <
+		    0 ||
+	    mine.st_ino != there.st_ino || mine.st_dev != there.st_dev)
+		return false;
+	small->dropped = unlinkat(small->dirfd, small->name, 0) == 0;
+	return small->dropped;
+}
+
 ssize_t
 gitguard_small_write(struct gitguard_small *small, const struct policy *policy,
 		     const void *buf, size_t size, off_t offset,
@@ -164,6 +193,8 @@ gitguard_small_write(struct gitguard_small *small, const struct policy *policy,
 	*ret_check = (struct gitguard_check){ .policy = policy };
 	pthread_mutex_lock(&small->lock);
 	r = write_locked(small, buf, size, offset, ret_check);
+	if (r == -EACCES)
+		ret_check->removed = drop_locked(small);
 	pthread_mutex_unlock(&small->lock);
 	return r;
 }
