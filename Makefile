@@ -98,6 +98,10 @@ $(B)/libcore.a: $(LIB_OBJS)
 	@echo "  AR      $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
+$(B)/libbase.a: $(BASE_OBJS)
+	@echo "  AR      $@"
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	@echo "  CC      $<"

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 
+/* $HOME, as the directory specification has it. */
 static const char *
 home_dir(void)
 {
@@ -21,8 +22,26 @@ home_dir(void)
 	return pw && pw->pw_dir && pw->pw_dir[0] == '/' ? pw->pw_dir : "/";
 }
 
+/*
+ * The user's own home.  Harnesses give their commands a HOME of their own; the
+ * records are one per user all the same, and must not turn up in there.
+ */
+static const char *
+user_home(void)
+{
+	const struct passwd *pw = getpwuid(getuid());
+	struct stat st;
+
+	if (pw && pw->pw_dir && pw->pw_dir[0] == '/' &&
+	    stat(pw->pw_dir, &st) == 0 && S_ISDIR(st.st_mode) &&
+	    st.st_uid == pw->pw_uid)
+		return pw->pw_dir;
+	return home_dir();
+}
+
 static int
-xdg_dir(const char *variable, const char *below_home, char **ret_path)
+xdg_dir(const char *variable, const char *home, const char *below_home,
+	char **ret_path)
 {
 	const char *base = getenv(variable);
 	int len;
@@ -30,20 +49,20 @@ xdg_dir(const char *variable, const char *below_home, char **ret_path)
 	if (base && base[0] == '/')
 		len = asprintf(ret_path, "%s/pale", base);
 	else
-		len = asprintf(ret_path, "%s/%s/pale", home_dir(), below_home);
+		len = asprintf(ret_path, "%s/%s/pale", home, below_home);
 	return len < 0 ? -ENOMEM : 0;
 }
 
 int
 dirs_state(char **ret_path)
 {
-	return xdg_dir("XDG_STATE_HOME", ".local/state", ret_path);
+	return xdg_dir("XDG_STATE_HOME", user_home(), ".local/state", ret_path);
 }
 
 int
 dirs_config(char **ret_path)
 {
-	return xdg_dir("XDG_CONFIG_HOME", ".config", ret_path);
+	return xdg_dir("XDG_CONFIG_HOME", home_dir(), ".config", ret_path);
 }
 
 int

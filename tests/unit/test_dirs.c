@@ -4,6 +4,8 @@
 
 #include <check.h>
 #include <errno.h>
+#include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,28 @@ START_TEST(xdg_names_win_over_home)
 	ck_assert_str_eq(config, "/h/.config/pale");
 	ck_assert_int_eq(dirs_runtime(&runtime), 0);
 	ck_assert_ptr_nonnull(strstr(runtime, top));
+}
+END_TEST
+
+/* One store per user, whatever a harness sets HOME to. */
+START_TEST(state_does_not_move_with_home)
+{
+	_cleanup_(freep) char *a = NULL;
+	_cleanup_(freep) char *b = NULL;
+	const struct passwd *pw = getpwuid(getuid());
+	struct stat st;
+	bool has_home =
+		pw && stat(pw->pw_dir, &st) == 0 && st.st_uid == pw->pw_uid;
+
+	unsetenv("XDG_STATE_HOME");
+	setenv("HOME", "/one", 1);
+	ck_assert_int_eq(dirs_state(&a), 0);
+	setenv("HOME", "/other", 1);
+	ck_assert_int_eq(dirs_state(&b), 0);
+	if (has_home)
+		ck_assert_str_eq(a, b);
+	else
+		ck_assert_str_eq(b, "/other/.local/state/pale");
 }
 END_TEST
 
@@ -106,6 +130,7 @@ main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, xdg_names_win_over_home);
+	tcase_add_test(tc, state_does_not_move_with_home);
 	tcase_add_test(
 		tc, a_runtime_directory_that_is_not_there_is_as_good_as_none);
 	tcase_add_test(tc, make_refuses_what_others_may_write);
