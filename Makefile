@@ -90,10 +90,6 @@ $(B)/pale-mount-helper: $(HELPER_OBJS) $(B)/libbase.a
 	$(Q)$(CC) $(if $(SAN),$(LDFLAGS),-static-pie -pthread -Wl,-z,relro,-z,now) -o $@ $^
 
 # An archive, so that the helper gets only what it calls.
-$(B)/libbase.a: $(BASE_OBJS)
-	@echo "  AR      $@"
-	$(Q)rm -f $@ && $(AR) rcs $@ $^
-
 $(B)/libcore.a: $(LIB_OBJS)
 	@echo "  AR      $@"
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
