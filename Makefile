@@ -52,6 +52,11 @@ else
 CPPFLAGS += -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 endif
 
+# What the sanitizers put in confuses gcc's guess.
+ifneq ($(filter asan tsan,$(SAN)),)
+CFLAGS  += $(if $(findstring clang,$(CC)),,-Wno-maybe-uninitialized)
+endif
+
 # The sanitizers' reports are lost in Check's forked children.
 export CK_FORK := $(if $(SAN),no,yes)
 
