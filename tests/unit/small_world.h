@@ -70,6 +70,9 @@ static struct world world;
 static struct strv let_in; /* host sockets of the next world */
 static int storm_size = 20000;
 
+/* Closes what a world must not inherit; NULL: nothing. */
+static void (*close_host)(void);
+
 /* A copy made by clone(2) has nothing to say to a sanitizer. */
 static inline _Noreturn void
 leave(int status)
@@ -337,6 +340,8 @@ world_start(enum policy_mode mode, act_fn act)
 	if (w->usher == 0) {
 		(void)close(socks[0]);
 		(void)close(control[0]);
+		if (close_host)
+			close_host();
 		usher_main(socks[1], control[1], act);
 	}
 	(void)close(socks[1]);
@@ -434,6 +439,9 @@ make_files(void)
 
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
 		require(mkdir(dirs[i], 0755) == 0, dirs[i]);
+
+	/* A file system apart from the workspace's, which is the world's own. */
+	require(mount("rw", "/mnt/rw", "tmpfs", 0, NULL) == 0, "/mnt/rw");
 	make_file(OUT "file", 0644);
 	make_file(OUT "closed", 0444);
 	make_file("/mnt/ws/inner", 0644);

@@ -182,18 +182,34 @@ reach_own(void)
 
 /* A listener that forks and leaves, as ssh-agent does. */
 static int
-reach_orphan(void)
+reach_orphan_at(const char *path)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		(void)listen_at("/tmp/orphan.sock");
+		(void)listen_at(path);
 		if (fork() == 0)
 			(void)pause();
 		leave(0);
 	}
 	(void)waitpid(pid, NULL, 0);
-	return connect_at("/tmp/orphan.sock");
+	return connect_at(path);
+}
+
+static int
+reach_orphan(void)
+{
+	int r = reach_orphan_at("/tmp/orphan.sock");
+
+	return r ? r : reach_orphan_at("/mnt/rw/orphan.sock");
+}
+
+/* The file stays, its listener is gone. */
+static int
+reach_deserted(void)
+{
+	(void)close(listen_at("/tmp/deserted.sock"));
+	return connect_at("/tmp/deserted.sock");
 }
 
 static int
@@ -322,6 +338,7 @@ static const struct reach reaches[] = {
 	{ "missing", reach_missing, ENOENT, NULL },
 	{ "own", reach_own, 0, NULL },
 	{ "orphan", reach_orphan, 0, NULL },
+	{ "deserted", reach_deserted, ECONNREFUSED, NULL },
 	{ "datagram", reach_datagram, EACCES, OUT "host.sock" },
 	{ "tcp", reach_tcp, 0, NULL },
 	{ "garbage", reach_garbage, 0, NULL },
@@ -351,6 +368,7 @@ START_TEST(only_the_worlds_own_sockets_are_reached)
 		ck_assert_int_eq(summary.first[0].error, reach->error);
 	}
 	ck_assert_int_lt(accept(host_out, NULL, NULL), 0);
+	ck_assert_int_lt(accept(host_rw, NULL, NULL), 0);
 	world_end();
 	stop_host();
 }
@@ -430,6 +448,7 @@ main(void)
 	TCase *tc = tcase_create("usher_connect");
 
 	small_world_prepare();
+	close_host = stop_host;
 	tcase_set_timeout(tc, SLOW);
 	tcase_add_loop_test(tc, only_the_worlds_own_sockets_are_reached, 0,
 			    N_REACHES);
