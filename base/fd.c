@@ -199,3 +199,25 @@ fd_close_from(int first)
 		return -errno;
 	return 0;
 }
+
+static int
+by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+int
+fd_close_others(int first, int *keep, size_t count)
+{
+	qsort(keep, count, sizeof(*keep), by_number);
+	for (size_t i = 0; i < count; i++) {
+		if (keep[i] < first)
+			continue;
+		if (keep[i] > first &&
+		    syscall(SYS_close_range, (unsigned int)first,
+			    (unsigned int)keep[i] - 1, 0) < 0)
+			return -errno;
+		first = keep[i] + 1;
+	}
+	return fd_close_from(first);
+}

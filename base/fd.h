@@ -51,4 +51,7 @@ int fd_memfile(const char *name, const void *data, size_t len, int *ret_fd);
 /* Closes every descriptor >= first, close_range(2). */
 int fd_close_from(int first);
 
+/* The same but for `keep`, whose order it changes; -1 in it means none. */
+int fd_close_others(int first, int *keep, size_t count);
+
 #endif

@@ -4,11 +4,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/cleanup.h"
@@ -24,13 +21,12 @@
 #define SUMMARY_MAX  (1u << 20)
 #define OPTIONS_SIZE 256
 
-/* ---- where the programs are ---- */
-
+/* Beside this program, else where it is installed. */
 static int
-find_programs(char **ret_self, char **ret_helper, struct errmsg *why)
+find_helper(char **ret_helper, struct errmsg *why)
 {
 	_cleanup_(freep) char *self = realpath("/proc/self/exe", NULL);
-	_cleanup_(freep) char *beside = NULL;
+	_cleanup_(freep) char *helper = NULL;
 	char *slash;
 
 	if (!self)
@@ -39,22 +35,21 @@ find_programs(char **ret_self, char **ret_helper, struct errmsg *why)
 				  "/proc mounted?",
 				  strerror(errno));
 	slash = strrchr(self, '/');
-	if (asprintf(&beside, "%.*s/" HELPER_NAME, (int)(slash - self), self) <
+	if (asprintf(&helper, "%.*s/" HELPER_NAME, (int)(slash - self), self) <
 	    0)
 		return errmsg_set(why, -ENOMEM, "out of memory");
-	if (access(beside, X_OK) < 0) {
-		free(take_ptr(&beside));
-		beside = strdup(LIBEXEC "/" HELPER_NAME);
-		if (!beside)
+	if (access(helper, X_OK) < 0) {
+		free(take_ptr(&helper));
+		helper = strdup(LIBEXEC "/" HELPER_NAME);
+		if (!helper)
 			return errmsg_set(why, -ENOMEM, "out of memory");
-		if (access(beside, X_OK) < 0)
+		if (access(helper, X_OK) < 0)
 			return errmsg_set(why, -errno,
 					  "cannot run '%s': %s; it belongs "
 					  "there or beside '%s'",
-					  beside, strerror(errno), self);
+					  helper, strerror(errno), self);
 	}
-	*ret_self = take_ptr(&self);
-	*ret_helper = take_ptr(&beside);
+	*ret_helper = take_ptr(&helper);
 	return 0;
 }
 
@@ -62,10 +57,9 @@ find_programs(char **ret_self, char **ret_helper, struct errmsg *why)
 
 static int
 build_plan(const struct launch_request *request, const struct launch *launch,
-	   const char *self, struct buf *ret_bytes, struct errmsg *why)
+	   struct buf *ret_bytes, struct errmsg *why)
 {
 	_cleanup_(launch_places_fini) struct launch_places places = { 0 };
-	_cleanup_(strv_fini) struct strv warden = { 0 };
 	char options[OPTIONS_SIZE] = "";
 	struct plan plan;
 	int r;
@@ -73,10 +67,6 @@ build_plan(const struct launch_request *request, const struct launch *launch,
 	r = launch_places_find(request->policy, &places, why);
 	if (r < 0)
 		return r;
-	if (strv_add(&warden, self) < 0 || strv_add(&warden, "warden") < 0 ||
-	    strv_add(&warden, "--world") < 0 ||
-	    strv_add(&warden, launch->world) < 0)
-		return errmsg_set(why, -ENOMEM, "out of memory");
 	r = fs_mount_options(getuid(), getgid(), geteuid() == 0, options,
 			     sizeof(options));
 	if (r < 0)
@@ -90,7 +80,6 @@ build_plan(const struct launch_request *request, const struct launch *launch,
 		.cwd = request->cwd,
 		.argv = request->argv,
 		.env = request->env,
-		.warden = &warden,
 		.console = request->console,
 		.fuse_options = options,
 		.own_dirs = &places.own_dirs,
@@ -113,55 +102,7 @@ build_plan(const struct launch_request *request, const struct launch *launch,
 	return 0;
 }
 
-/* ---- starting the helper ---- */
-
-/* Descriptors that the helper gets, with the options that name them. */
-struct inheritance {
-	int plan, control, policy, client;
-};
-
-static int
-spawn_helper(const char *helper, const struct inheritance *fds,
-	     bool require_limits, pid_t *ret_pid, struct errmsg *why)
-{
-	const struct {
-		const char *option;
-		int fd;
-	} rows[] = {
-		{ "--plan-fd", fds->plan },
-		{ "--control-fd", fds->control },
-		{ "--policy-fd", fds->policy },
-		{ "--client-fd", fds->client },
-	};
-	_cleanup_(strv_fini) struct strv argv = { 0 };
-	posix_spawn_file_actions_t actions;
-	int r;
-
-	if (posix_spawn_file_actions_init(&actions) != 0)
-		return errmsg_set(why, -ENOMEM, "out of memory");
-	r = strv_add(&argv, helper);
-	if (r == 0 && require_limits)
-		r = strv_add(&argv, "--require-limits");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && r == 0; i++) {
-		if (rows[i].fd < 0)
-			continue;
-		r = strv_add(&argv, rows[i].option);
-		if (r == 0)
-			r = strv_addf(&argv, "%d", rows[i].fd);
-		/* Onto itself: that clears close-on-exec in the child. */
-		if (r == 0)
-			r = -posix_spawn_file_actions_adddup2(
-				&actions, rows[i].fd, rows[i].fd);
-	}
-	if (r == 0)
-		r = -posix_spawn(ret_pid, helper, &actions, NULL, argv.items,
-				 environ);
-	(void)posix_spawn_file_actions_destroy(&actions);
-	if (r < 0)
-		return errmsg_set(why, r, "cannot start '%s': %s", helper,
-				  strerror(-r));
-	return 0;
-}
+/* ---- starting ---- */
 
 static int
 memory_file(const char *name, const void *data, size_t len, int *ret_fd,
@@ -175,68 +116,42 @@ memory_file(const char *name, const void *data, size_t len, int *ret_fd,
 	return 0;
 }
 
-/*
- * A pair of connected descriptors: [0] stays here, [1] is inherited, and its
- * number is above the standard ones even when those are closed.
- */
-static int
-make_channels(struct launch *launch, bool confined, int *ret_control,
-	      int *ret_client, struct errmsg *why)
-{
-	int pair[2], ends[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return errmsg_set(why, -errno, "cannot make a socket: %s",
-				  strerror(errno));
-	launch->control = pair[0];
-	*ret_control = pair[1];
-	if (!confined)
-		return 0;
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return errmsg_set(why, -errno, "cannot make a pipe: %s",
-				  strerror(errno));
-	launch->summary = ends[0];
-	*ret_client = ends[1];
-	return 0;
-}
-
 static int
 start(const struct launch_request *request, struct launch *launch,
       struct errmsg *why)
 {
 	const struct policy *policy = request->policy;
 	bool confined = policy->mode != POLICY_DANGER_FULL_ACCESS;
-	_cleanup_(freep) char *self = NULL;
 	_cleanup_(freep) char *helper = NULL;
 	_cleanup_(freep) char *json = NULL;
 	_cleanup_(buf_fini) struct buf bytes = { 0 };
-	_cleanup_(closep) int plan_fd = -1, policy_fd = -1, control = -1,
-			      client = -1;
+	_cleanup_(launch_child_fini) struct launch_child child =
+		LAUNCH_CHILD_NONE;
 	int r;
 
-	r = find_programs(&self, &helper, why);
+	r = find_helper(&helper, why);
 	if (r == 0)
-		r = build_plan(request, launch, self, &bytes, why);
+		r = build_plan(request, launch, &bytes, why);
 	if (r == 0)
-		r = memory_file("pale-plan", bytes.data, bytes.len, &plan_fd,
+		r = memory_file("pale-plan", bytes.data, bytes.len, &child.plan,
 				why);
 	if (r == 0 && confined) {
 		r = policy_encode(policy, &json);
 		if (r < 0)
 			return errmsg_set(why, r, "cannot write the policy: %s",
 					  strerror(-r));
-		r = memory_file("pale-policy", json, strlen(json), &policy_fd,
-				why);
+		r = memory_file("pale-policy", json, strlen(json),
+				&child.policy, why);
 	}
-	if (r == 0)
-		r = make_channels(launch, confined, &control, &client, why);
 	if (r < 0)
 		return r;
-
-	const struct inheritance fds = { plan_fd, control, policy_fd, client };
-
-	return spawn_helper(helper, &fds, policy->require_limits,
-			    &launch->helper, why);
+	child.helper = helper;
+	child.world_id = launch->world;
+	child.confined = confined;
+	child.require_limits = policy->require_limits;
+	child.require_full = policy->require_full;
+	r = launch_child_start(&child, launch, why);
+	return r;
 }
 
 int

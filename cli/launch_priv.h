@@ -2,10 +2,13 @@
 #ifndef CLI_LAUNCH_PRIV_H
 #define CLI_LAUNCH_PRIV_H
 
-/* The places of the machine that a plan must know. */
+/* The two halves of a launch: what a plan must know, and the processes. */
+
+#include <stdbool.h>
 
 #include "base/errmsg.h"
 #include "base/strv.h"
+#include "cli/launch.h"
 #include "policy/policy.h"
 
 struct launch_places {
@@ -19,5 +22,37 @@ struct launch_places {
 int launch_places_find(const struct policy *policy,
 		       struct launch_places *places, struct errmsg *why);
 void launch_places_fini(struct launch_places *places);
+
+/*
+ * Starts the processes:
+ *
+ *	CLI ──vfork──▶ child ──fork──▶ warden (this program, no execve)
+ *	                 └──execve──▶ keeper (pale-mount-helper)
+ *
+ * The warden, the slowest to come up, has everything linked already and starts
+ * while the helper is still being executed; and it is the keeper's child.
+ * Descriptors are owned; texts are borrowed.
+ */
+struct launch_child {
+	const char *helper, *world_id;
+	bool confined, require_limits, require_full;
+	int plan, policy;		  /* memory files */
+	int control;			  /* the keeper's end */
+	int keeper_warden, warden_keeper; /* keeper <-> warden */
+	int usher_warden, warden_usher;	  /* usher <-> warden */
+	int client;			  /* the warden's last line */
+};
+
+#define LAUNCH_CHILD_NONE                                                     \
+	{                                                                     \
+		.plan = -1, .policy = -1, .control = -1, .keeper_warden = -1, \
+		.warden_keeper = -1, .usher_warden = -1, .warden_usher = -1,  \
+		.client = -1,                                                 \
+	}
+
+/* Makes the connections and starts; fills in control and summary. */
+int launch_child_start(struct launch_child *child, struct launch *launch,
+		       struct errmsg *why);
+void launch_child_fini(struct launch_child *child);
 
 #endif

@@ -29,73 +29,15 @@ socket_pair(int ret_fds[2], struct errmsg *why)
 	return 0;
 }
 
-/* In the child: never returns. */
-static void
-exec_warden(struct helper *h, int world_fd, int keeper_fd)
-{
-	struct strv argv = { 0 };
-	const int fds[] = { h->policy_fd, world_fd, keeper_fd, h->client_fd };
-	const char *const names[] = { "--policy-fd", "--world-fd",
-				      "--keeper-fd", "--client-fd" };
-	sigset_t none;
-
-	(void)setsid();
-	release_stdio();
-	if (strv_extend(&argv, &h->plan.warden) < 0)
-		_exit(125);
-	for (size_t i = 0; i < 4; i++) {
-		if (fds[i] < 0)
-			continue;
-		if (fcntl(fds[i], F_SETFD, 0) < 0 ||
-		    strv_add(&argv, names[i]) < 0 ||
-		    strv_addf(&argv, "%d", fds[i]) < 0)
-			_exit(125);
-	}
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)execv(argv.items[0], argv.items);
-	_exit(errno == ENOENT ? 127 : 126);
-}
-
 int
-children_start_warden(struct children *kids, struct helper *h,
+children_adopt_warden(struct children *kids, struct helper *h,
 		      struct errmsg *why)
 {
-	int world[2], keeper[2];
-	int r;
-
-	r = step_begin(STEP_WARDEN, why);
-	if (r < 0)
-		return r;
-	if (h->plan.warden.count == 0)
-		return errmsg_set(why, -EINVAL,
-				  "mount plan: it names no warden");
-	r = socket_pair(world, why);
-	if (r < 0)
-		return r;
-	r = socket_pair(keeper, why);
-	if (r < 0) {
-		(void)close(world[0]);
-		(void)close(world[1]);
-		return r;
-	}
-	kids->warden = fork();
-	if (kids->warden == 0)
-		exec_warden(h, world[1], keeper[1]);
-	r = kids->warden < 0 ? -errno : 0;
-	(void)close(world[1]);
-	(void)close(keeper[1]);
-	h->world_sock = world[0];
-	kids->warden_sock = keeper[0];
-	(void)close(take_fd(&h->policy_fd));
-	if (h->client_fd >= 0)
-		(void)close(take_fd(&h->client_fd));
-	if (r < 0) {
-		kids->warden = 0;
-		return errmsg_set(why, r, "cannot start the warden: %s",
-				  strerror(-r));
-	}
-	return 0;
+	kids->warden = h->warden;
+	kids->warden_sock = take_fd(&h->warden_sock);
+	if (kids->warden <= 0 || kids->warden_sock < 0 || h->world_sock < 0)
+		return errmsg_set(why, -EINVAL, "no warden was started");
+	return step_begin(STEP_WARDEN, why);
 }
 
 static int

@@ -17,17 +17,21 @@ struct children {
 	pid_t warden, usher, init;
 	int warden_sock; /* to the warden */
 	int init_sock;	 /* to usher and init */
-	int world_child; /* the warden's end of "world", until it is started */
 };
 
-#define CHILDREN_NONE                                                 \
-	{                                                             \
-		.warden_sock = -1, .init_sock = -1, .world_child = -1 \
+#define CHILDREN_NONE                               \
+	{                                           \
+		.warden_sock = -1, .init_sock = -1, \
 	}
 
-/* Each with a sentence in `why`; what was started before stays started. */
-int children_start_warden(struct children *kids, struct helper *h,
+/*
+ * The launcher forks the warden and then becomes the keeper by execve(2), so
+ * that the warden is the keeper's child and needs no execve of its own.
+ */
+int children_adopt_warden(struct children *kids, struct helper *h,
 			  struct errmsg *why);
+
+/* Each with a sentence in `why`; what was started before stays started. */
 int children_start_usher(struct children *kids, struct helper *h,
 			 const struct groups *groups, struct errmsg *why);
 int children_start_unconfined(struct children *kids, struct helper *h,

@@ -43,10 +43,12 @@
 
 struct helper {
 	struct plan plan;
-	int control, policy_fd, client_fd; /* from the command line */
-	int world_sock;			   /* usher's end, to the warden */
-	int init_sock;			   /* usher's and init's end */
-	bool require_limits;
+	int control;	 /* to the CLI */
+	pid_t warden;	 /* a child already; 0: none */
+	int warden_sock; /* to it */
+	int world_sock;	 /* usher's end, to the warden */
+	int init_sock;	 /* usher's and init's end */
+	bool require_limits, require_full;
 	bool userns;   /* the world has a user namespace of its own */
 	bool observer; /* the listener is there */
 	bool scoped;   /* Landlock scopes signals and abstract sockets */

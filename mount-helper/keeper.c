@@ -30,6 +30,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "mount-helper/advice.h"
 #include "mount-helper/children.h"
 #include "mount-helper/groups.h"
 #include "mount-helper/helper.h"
@@ -113,6 +114,11 @@ maybe_go(struct keeper *k)
 	    k->ending)
 		return;
 	r = step_begin(STEP_GO, &why);
+	if (r == 0 && k->h->require_full && !k->h->userns)
+		r = errmsg_set(&why, -ENOTSUP,
+			       "--require full: there is no user namespace to "
+			       "be had here%s",
+			       advice_userns(-EPERM));
 	if (r < 0) {
 		fail(k, r, &why);
 		return;
@@ -339,6 +345,12 @@ start_world(struct keeper *k, struct errmsg *why)
 	bool confined = !(h->plan.flags & PLAN_UNCONFINED);
 	int r;
 
+	/* First: whatever fails, it must be told and waited for. */
+	if (confined) {
+		r = children_adopt_warden(&k->kids, h, why);
+		if (r < 0)
+			return r;
+	}
 	r = groups_make(&k->groups, &h->plan, h->require_limits, why);
 	if (r < 0)
 		return r;
@@ -347,9 +359,6 @@ start_world(struct keeper *k, struct errmsg *why)
 		k->serving = true;
 		return children_start_unconfined(&k->kids, h, &k->groups, why);
 	}
-	r = children_start_warden(&k->kids, h, why);
-	if (r < 0)
-		return r;
 	return children_start_usher(&k->kids, h, &k->groups, why);
 }
 

@@ -42,8 +42,8 @@ parse_arguments(int argc, char **argv, struct helper *h, int *ret_plan_fd)
 	} const rows[] = {
 		{ "--plan-fd", ret_plan_fd },
 		{ "--control-fd", &h->control },
-		{ "--policy-fd", &h->policy_fd },
-		{ "--client-fd", &h->client_fd },
+		{ "--warden-fd", &h->warden_sock },
+		{ "--world-fd", &h->world_sock },
 	};
 
 	for (int i = 1; i < argc; i++) {
@@ -51,6 +51,16 @@ parse_arguments(int argc, char **argv, struct helper *h, int *ret_plan_fd)
 
 		if (strcmp(argv[i], "--require-limits") == 0) {
 			h->require_limits = true;
+			continue;
+		}
+		if (strcmp(argv[i], "--require-full") == 0) {
+			h->require_full = true;
+			continue;
+		}
+		if (strcmp(argv[i], "--warden-pid") == 0 && i + 1 < argc) {
+			h->warden = (pid_t)strtol(argv[++i], NULL, 10);
+			if (h->warden <= 0)
+				return false;
 			continue;
 		}
 		for (size_t j = 0; j < sizeof(rows) / sizeof(rows[0]); j++) {
@@ -64,6 +74,15 @@ parse_arguments(int argc, char **argv, struct helper *h, int *ret_plan_fd)
 			return false;
 	}
 	return *ret_plan_fd >= 0 && h->control >= 0;
+}
+
+/* What the caller of pale left open is none of the world's. */
+static void
+close_strays(const struct helper *h, int plan_fd)
+{
+	int keep[] = { plan_fd, h->control, h->warden_sock, h->world_sock };
+
+	(void)fd_close_others(3, keep, sizeof(keep) / sizeof(keep[0]));
 }
 
 static int
@@ -90,8 +109,7 @@ int
 main(int argc, char **argv)
 {
 	struct helper h = { .control = -1,
-			    .policy_fd = -1,
-			    .client_fd = -1,
+			    .warden_sock = -1,
 			    .world_sock = -1,
 			    .init_sock = -1 };
 	struct errmsg why = { "" };
@@ -107,6 +125,7 @@ main(int argc, char **argv)
 		      stderr);
 		return 125;
 	}
+	close_strays(&h, plan_fd);
 	r = read_plan(plan_fd, &h.plan, &why);
 	(void)close(plan_fd);
 	if (r < 0) {

@@ -15,7 +15,7 @@
 #define STEPS(X)                                                           \
 	X(PLAN, "plan")			/* read and check the plan */      \
 	X(LIMITS, "limits")		/* control groups */               \
-	X(WARDEN, "warden")		/* start the warden */             \
+	X(WARDEN, "warden")		/* take the warden over */         \
 	X(NAMESPACES, "namespaces")	/* the usher, in new ones */       \
 	X(ID_MAP, "id-map")		/* user and group ids */           \
 	X(USHER, "usher")		/* the usher tied to the keeper */ \
