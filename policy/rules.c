@@ -483,10 +483,16 @@ rules_add(struct rules *rules, enum rule_kind kind, const char *pattern,
 int
 rules_add_builtin(struct rules *rules)
 {
-	/* A later run outside the fence executes or trusts these. */
+	/*
+	 * A later run outside the fence executes or trusts these.  Of .vscode
+	 * it is the settings, tasks, launch and server files, all of them
+	 * *.json; build tools keep other files there, by renames.
+	 */
 	static const char *const names[] = {
-		".palerc",   ".envrc",	       ".vscode/", ".idea/",
-		".claude/",  ".codex/",	       ".cursor/", ".gemini/",
+		".palerc",   ".envrc",
+		".idea/",    "**/.vscode/**/*.json",
+		".claude/",  ".codex/",
+		".cursor/",  ".gemini/",
 		".mcp.json", ".devcontainer/",
 	};
 

@@ -101,9 +101,10 @@ END_TEST
 
 START_TEST(a_denial_by_rule_names_the_rule_and_its_source)
 {
-	struct policy_verdict v = decide(POLICY_OP_CREATE, "/w/a/.vscode/x");
+	struct policy_verdict v =
+		decide(POLICY_OP_CREATE, "/w/a/.vscode/x.json");
 
-	ck_assert_str_eq(v.rule, ".vscode/");
+	ck_assert_str_eq(v.rule, "**/.vscode/**/*.json");
 	ck_assert_str_eq(v.source, "built-in");
 	PROTECTED(UNLINK, "/w/.envrc");
 	PROTECTED(SYMLINK, "/w/.claude");

@@ -202,10 +202,10 @@ START_TEST(protect_none_lifts_the_built_in_set_and_the_git_guard)
 {
 	request.mode = "workspace-write";
 	resolved();
-	verdict_is(POLICY_OP_MKDIR, "ws/.vscode", -EACCES);
+	verdict_is(POLICY_OP_MKDIR, "ws/.idea", -EACCES);
 	ck_assert_int_eq(strv_add(&request.protect, "none"), 0);
 	resolved();
-	verdict_is(POLICY_OP_MKDIR, "ws/.vscode", 0);
+	verdict_is(POLICY_OP_MKDIR, "ws/.idea", 0);
 	ck_assert(!policy->git_guard);
 }
 END_TEST
@@ -442,7 +442,7 @@ START_TEST(what_is_encoded_is_decoded)
 	policy_unref(policy);
 	policy = copy;
 	verdict_is(POLICY_OP_CREATE, "ws/a/b/\xfe", -EACCES);
-	verdict_is(POLICY_OP_CREATE, "ws/.VSCODE", -EACCES);
+	verdict_is(POLICY_OP_CREATE, "ws/.IDEA", -EACCES);
 	verdict_is(POLICY_OP_CREATE, "ws/.envrc", 0);
 }
 END_TEST

@@ -163,19 +163,21 @@ END_TEST
 START_TEST(the_built_in_set_ignores_case_and_spares_node_modules)
 {
 	ck_assert_int_eq(rules_add_builtin(rules), 0);
-	ck_assert(is_protected(".VSCode/x", false));
+	ck_assert(is_protected(".VSCode/x.json", false));
 	ck_assert(is_protected("a/b/.EnvRC", false));
 	ck_assert(is_protected(".mcp.json", false));
-	ck_assert(!is_protected("node_modules/p/.vscode/x", false));
-	ck_assert(is_protected("Node_Modules/.vscode/x", false));
-	ck_assert(is_protected(".vscode/node_modules/x", false));
+	ck_assert(is_protected("a/.vscode/sub/tasks.json", false));
+	ck_assert(!is_protected("a/.vscode/ipch", true));
+	ck_assert(!is_protected("node_modules/p/.vscode/x.json", false));
+	ck_assert(is_protected("Node_Modules/.vscode/x.json", false));
+	ck_assert(is_protected(".idea/node_modules/x", false));
 }
 END_TEST
 
 START_TEST(a_link_named_like_a_protected_directory_is_protected)
 {
 	ck_assert_int_eq(rules_add_builtin(rules), 0);
-	ck_assert(is_protected(".vscode", false));
+	ck_assert(is_protected(".idea", false));
 }
 END_TEST
 
