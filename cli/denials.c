@@ -25,7 +25,7 @@
 
 #define TTY_ROWS  100
 #define POLL_NS	  100000000
-#define IMPORT_NS 2000000000ll
+#define IMPORT_NS 2000000000LL
 
 struct opts {
 	struct cli_common common;
@@ -265,9 +265,21 @@ prune(struct store *store, const struct opts *opts)
 }
 
 static int
+database_path(char **ret_path)
+{
+	_cleanup_(freep) char *state = NULL;
+	int r = dirs_state(&state);
+
+	if (r < 0)
+		return r;
+	return asprintf(ret_path, "%s/pale.db", state) < 0 ? -ENOMEM : 0;
+}
+
+static int
 run(const struct opts *opts, bool is_prune, struct errmsg *why)
 {
-	_cleanup_(freep) char *state = NULL, *path = NULL, *workspace = NULL;
+	_cleanup_(freep) char *path = NULL;
+	_cleanup_(freep) char *workspace = NULL;
 	_cleanup_(store_closep) struct store *store = NULL;
 	struct show show = { .opts = opts };
 	struct store_query query = {
@@ -278,13 +290,6 @@ run(const struct opts *opts, bool is_prune, struct errmsg *why)
 	};
 	int r;
 
-	r = dirs_state(&state);
-	if (r == 0 && asprintf(&path, "%s/pale.db", state) < 0) {
-		path = NULL;
-		r = -ENOMEM;
-	}
-	if (r < 0)
-		return errmsg_set(why, r, "out of memory");
 	/* A workspace that is gone still has its records: as spelled then. */
 	if (opts->workspace &&
 	    place_canonical(opts->workspace, true, &workspace) == 0)
@@ -295,6 +300,9 @@ run(const struct opts *opts, bool is_prune, struct errmsg *why)
 	    !opts->common.json && isatty(STDOUT_FILENO))
 		query.last = TTY_ROWS;
 
+	r = database_path(&path);
+	if (r < 0)
+		return errmsg_set(why, r, "%s", strerror(-r));
 	import_orphans();
 	if (opts->follow)
 		return follow(&show, &store, path, &query, why);

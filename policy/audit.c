@@ -23,9 +23,9 @@
 #include "base/clock.h"
 
 #define BATCH	    256
-#define GATHER_NS   30000000ll
-#define RETRY_NS    1000000000ll
-#define NS_OF_A_SEC 1000000000ll
+#define GATHER_NS   30000000LL
+#define RETRY_NS    1000000000LL
+#define NS_OF_A_SEC 1000000000LL
 
 void
 audit_mark_dirty(struct denials *denials, uint64_t seq)

@@ -31,7 +31,7 @@
 #define DENIAL_FIRST   5u    /* of struct denials_summary */
 
 /* Hits further apart than this are two runs. */
-#define DENIAL_RUN_NS 1000000000ll
+#define DENIAL_RUN_NS 1000000000LL
 
 struct denial_run {
 	uint64_t offset; /* in the spool */

@@ -11,6 +11,7 @@
 
 #include "policy/spool_priv.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <stdio.h>
@@ -127,6 +128,7 @@ publish_file(const struct spool *spool, const char *dir, struct errmsg *why)
 static int
 fill_header(struct spool_header *header, const char *session, const char *world)
 {
+	assert(header);
 	header->size = LIMIT_SPOOL_BYTES;
 	(void)snprintf(header->world, sizeof(header->world), "%s", world);
 	(void)snprintf(header->session, sizeof(header->session), "%s", session);

@@ -18,8 +18,8 @@
 #include "base/clock.h"
 
 #define BUSY_TIMEOUT_MS 5000
-#define KEEP_NS		(30ll * 24 * 3600 * 1000000000ll)
-#define KEEP_ROWS	1000000ll
+#define KEEP_NS		(30LL * 24 * 3600 * 1000000000LL)
+#define KEEP_ROWS	1000000LL
 
 static const char *const migrations[] = {
 	"CREATE TABLE denials ("
@@ -148,7 +148,7 @@ store_version(struct store *store, int64_t *ret_version)
 static int
 migrate(struct store *store)
 {
-	int64_t version;
+	int64_t version = 0;
 	char sql[64];
 	int r;
 
@@ -193,7 +193,7 @@ set_up(struct store *store)
 static int
 set_up_patiently(struct store *store)
 {
-	int64_t deadline = clock_mono_ns() + BUSY_TIMEOUT_MS * 1000000ll;
+	int64_t deadline = clock_mono_ns() + BUSY_TIMEOUT_MS * 1000000LL;
 	const struct timespec pause = { .tv_nsec = 5000000 };
 	int r;
 

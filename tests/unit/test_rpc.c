@@ -119,21 +119,20 @@ END_TEST
 
 START_TEST(depth_is_limited_and_brackets_in_strings_are_none)
 {
-	char line[512] = "{\"jsonrpc\":\"2.0\",\"method\":\"hello\","
-			 "\"params\":{\"a\":";
+	static const char many[] = "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
+				   "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[";
+	char line[512], close[sizeof(many)];
+	const int depth = LIMIT_RPC_DEPTH - 2; /* beside the two objects */
 
-	for (int i = 0; i < LIMIT_RPC_DEPTH - 2; i++)
-		strcat(line, "[");
-	strcat(line, "\"[[[[\\\"[[\"");
-	for (int i = 0; i < LIMIT_RPC_DEPTH - 2; i++)
-		strcat(line, "]");
-	strcat(line, "}}");
+	memset(close, ']', sizeof(close));
+	(void)snprintf(line, sizeof(line),
+		       "{\"jsonrpc\":\"2.0\",\"method\":\"hello\","
+		       "\"params\":{\"a\":%.*s\"[[[[\\\"[[\"%.*s}}",
+		       depth, many, depth, close);
 	ck_assert_int_eq(parse(line), 0);
-
-	memset(line, '[', sizeof(line) - 1);
-	line[sizeof(line) - 1] = '\0';
-	ck_assert_int_eq(parse(line), -EBADMSG);
+	ck_assert_int_eq(parse(many), -EBADMSG);
 	ck_assert_int_eq(fault.error, RPC_INVALID_REQUEST);
+	ck_assert_ptr_nonnull(strstr(fault.text, "deeper"));
 }
 END_TEST
 
@@ -280,7 +279,7 @@ START_TEST(a_line_that_is_too_long_is_skipped_and_not_held)
 		ck_assert_int_eq(rpc_lines_put(&lines, chunk, sizeof(chunk)),
 				 0);
 		ck_assert_int_eq(rpc_lines_next(&lines, &line, &len), 0);
-		ck_assert_uint_le(lines.held.room, 2 * LIMIT_RPC_LINE);
+		ck_assert_uint_le(lines.held.room, 2UL * LIMIT_RPC_LINE);
 	}
 	ck_assert_int_eq(rpc_lines_put(&lines, "x\nnext\n", 7), 0);
 	while (rpc_lines_next(&lines, &line, &len) == -EMSGSIZE)

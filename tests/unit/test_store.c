@@ -256,7 +256,7 @@ START_TEST(old_rows_are_pruned_and_ids_are_not_used_again)
 	struct denial old = sample(1, "w", "/w/a"), young;
 	uint64_t removed = 0;
 
-	old.time_ns = clock_real_ns() - 31ll * 24 * 3600 * 1000000000;
+	old.time_ns = clock_real_ns() - 31LL * 24 * 3600 * 1000000000;
 	ck_assert_int_eq(store_put_denials(store, &old, 1), 0);
 	ck_assert_int_eq(store_prune(store, &removed), 0);
 	ck_assert_uint_eq(removed, 1);
