@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * One thread that tells the kernel to forget names.  The queue is bounded by
- * what it is for: a name is queued by a request that the inmate waits for.
+ * One thread that tells the kernel to forget names and pages.  The queue is
+ * bounded by what it is for: a note comes from a request that somebody waits
+ * for.
  *
- * A name is queued before the reply and told after it, because the kernel
- * holds the directory's lock until it has the reply and the notification waits
- * for that lock.
+ * A note is queued before the reply and told after it, because the kernel
+ * holds the directory's or the page's lock until it has the reply and the
+ * notification waits for that lock.
  */
 
 #include <string.h>
@@ -16,8 +17,8 @@
 
 struct note {
 	struct note *next;
-	struct fs_inode *dir; /* referenced */
-	char name[];
+	struct fs_inode *inode; /* referenced */
+	char name[];		/* in that directory; "": its pages */
 };
 
 struct fs_notify {
@@ -53,6 +54,18 @@ next_note(struct fs_notify *notify)
 	return note;
 }
 
+static void
+tell(struct fs *fs, const struct note *note)
+{
+	fuse_ino_t ino = fs_node_id(fs, note->inode);
+
+	if (note->name[0] != '\0')
+		(void)fuse_lowlevel_notify_inval_entry(
+			fs->session, ino, note->name, strlen(note->name));
+	else
+		(void)fuse_lowlevel_notify_inval_inode(fs->session, ino, 0, 0);
+}
+
 static void *
 notify_main(void *data)
 {
@@ -61,10 +74,8 @@ notify_main(void *data)
 
 	while ((note = next_note(fs->notify))) {
 		if (!atomic_load(&fs->stopping))
-			(void)fuse_lowlevel_notify_inval_entry(
-				fs->session, fs_node_id(fs, note->dir),
-				note->name, strlen(note->name));
-		fs_inode_put(fs, note->dir);
+			tell(fs, note);
+		fs_inode_put(fs, note->inode);
 		free(note);
 	}
 	return NULL;
@@ -77,19 +88,25 @@ fs_notify_entry(struct fs *fs, struct fs_inode *dir, const char *name)
 	size_t size = strlen(name) + 1;
 	struct note *note = malloc(sizeof(*note) + size);
 
-	/* Without memory the name is stale until its time-out. */
+	/* Without memory what the kernel has is stale until its time-out. */
 	if (!note || !notify) {
 		free(note);
 		return;
 	}
 	note->next = NULL;
-	note->dir = fs_inode_ref(dir);
+	note->inode = fs_inode_ref(dir);
 	memcpy(note->name, name, size);
 	pthread_mutex_lock(&notify->lock);
 	*notify->last = note;
 	notify->last = &note->next;
 	pthread_cond_signal(&notify->more);
 	pthread_mutex_unlock(&notify->lock);
+}
+
+void
+fs_notify_pages(struct fs *fs, struct fs_inode *inode)
+{
+	fs_notify_entry(fs, inode, "");
 }
 
 int

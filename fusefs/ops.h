@@ -114,6 +114,8 @@ int fs_session_attach(struct fs *fs, int fuse_fd);
  * a request that waits for a serving thread.
  */
 void fs_notify_entry(struct fs *fs, struct fs_inode *dir, const char *name);
+/* … to drop a file's pages. */
+void fs_notify_pages(struct fs *fs, struct fs_inode *inode);
 int fs_notify_start(struct fs *fs);
 void fs_notify_stop(struct fs *fs);
 fuse_ino_t fs_node_id(const struct fs *fs, const struct fs_inode *inode);

@@ -112,6 +112,9 @@ fs_op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size,
 		/* Attributes only (-1): that waits for no lock. */
 		(void)fuse_lowlevel_notify_inval_inode(call.fs->session, ino,
 						       -1, 0);
+	/* A refused write-back: what is in memory never was on disk. */
+	if (n < 0 && fi->writepage)
+		fs_notify_pages(call.fs, fs_handle_of(fi)->inode);
 	fs_call_end(&call);
 
 	if (n < 0)
