@@ -25,10 +25,10 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "mount-helper/usher_listener.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -37,9 +37,7 @@
 /* Landlock confines abstract names since this version of its ABI. */
 #define SCOPE_ABI 6
 
-#define PID_NS_DEPTH  33
-#define PROBE_ROUNDS  50
-#define PROBE_WAIT_NS 20000000L
+#define PID_NS_DEPTH 33
 
 static int
 open_of(int proc, pid_t pid, const char *name, int flags)
@@ -296,45 +294,14 @@ peer_is_ours(const struct usher_world *world, pid_t caller, int fd,
 	return ours != 0 && ours == theirs;
 }
 
-/*
- * Tries the doubtful socket with a connection of our own.  Returns 0, the
- * errno of the try, or -EACCES for a listener outside.
- */
-static int
-probe(const struct usher_world *world, const struct usher_call *call, int type,
-      const struct usher_target *target)
-{
-	_cleanup_(closep) int fd =
-		socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct timespec pause = { .tv_nsec = PROBE_WAIT_NS };
-	int r = -EAGAIN;
-
-	if (fd < 0)
-		return -errno;
-	for (int round = 0; round < PROBE_ROUNDS; round++) {
-		r = connect(fd, (const struct sockaddr *)&target->address,
-			    target->address_len) < 0
-			    ? -errno
-			    : 0;
-		if (r != -EAGAIN)
-			break;
-		(void)nanosleep(&pause, NULL);
-	}
-	if (r < 0)
-		return r;
-	return peer_is_ours(world, call->pid, fd, false) ? 0 : -EACCES;
-}
-
 /* Where the target is a file: what it is, and whose. */
 static int
-judge_file(const struct usher_world *world, const struct usher_call *call,
-	   int type, struct usher_target *target)
+judge_file(const struct usher_world *world, struct usher_target *target)
 {
 	char link[32];
 	struct statvfs fs;
 	struct stat st;
 	ssize_t len;
-	int r;
 
 	/* Relative to the host's /proc, which is the working directory. */
 	(void)snprintf(link, sizeof(link), "self/fd/%d", target->fd);
@@ -357,12 +324,11 @@ judge_file(const struct usher_world *world, const struct usher_call *call,
 		target->refused = true;
 		return -EACCES;
 	}
-	target->born = is_born(world, &st);
+	target->born = is_born(world, &st) || usher_listener_is_ours(&st);
 	if (target->born)
 		return 0;
-	r = probe(world, call, type, target);
-	target->refused = r == -EACCES;
-	return r;
+	target->refused = true;
+	return -EACCES;
 }
 
 int
@@ -398,7 +364,7 @@ usher_target_find(const struct usher_world *world,
 	ret_target->fd = open_named(world, call, path);
 	if (ret_target->fd < 0)
 		return take_fd(&ret_target->fd);
-	return judge_file(world, call, type, ret_target);
+	return judge_file(world, ret_target);
 }
 
 void

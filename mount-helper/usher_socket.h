@@ -8,9 +8,10 @@
  * A socket file is *let in* (the operator named it), *born* in the world (it
  * lies on a file system that only the world has: its private temporary areas,
  * its FUSE mount), or doubtful (a writable directory of the host).  On a
- * read-only mount it is the host's and refused.  For the doubtful ones a
- * connection of our own is tried first, for a wrong listener must not receive
- * what another thread of the inmate writes the moment it is connected.
+ * read-only mount it is the host's and refused.  For the doubtful ones the
+ * listener is looked for among the world's processes beforehand: a wrong one
+ * must not receive what another thread of the inmate writes the moment it is
+ * connected, nor be told of a connection at all.
  *
  * Thread: any, many at once; usher_world_* of the receiving thread only, and
  * the lists grow in a way that readers may watch.
@@ -60,7 +61,8 @@ struct usher_call {
 
 struct usher_target {
 	int fd; /* O_PATH on the socket file; -1: not a path */
-	bool let_in, born;
+	bool let_in;
+	bool born;    /* or its listener is known to be the world's */
 	bool refused; /* by the fence, to be put on record */
 	struct sockaddr_un address;
 	socklen_t address_len;
