@@ -11,6 +11,7 @@
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "base/cleanup.h"
@@ -316,10 +317,27 @@ int
 hostmount_detach(const char *mountpoint, dev_t dev, struct errmsg *why)
 {
 	char type[64];
-	dev_t found;
+	dev_t found = 0;
 	int r = hostmount_find(mountpoint, &found, type, sizeof(type));
 
 	if (r < 0 || found != dev)
 		return 0;
 	return hostmount_remove(mountpoint, true, why);
+}
+
+bool
+hostmount_is_dead(const char *mountpoint)
+{
+	struct statfs st;
+
+	/* Attributes may be answered by the cache; this never is. */
+	return statfs(mountpoint, &st) < 0 && errno == ENOTCONN;
+}
+
+int
+hostmount_bury(const char *mountpoint, dev_t dev, struct errmsg *why)
+{
+	if (!hostmount_is_dead(mountpoint))
+		return 0;
+	return hostmount_detach(mountpoint, dev, why);
 }

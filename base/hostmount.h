@@ -8,8 +8,8 @@
  * (Its auto_unmount is no help: without allow_other it may not even look at
  * the dead mount that it should take away, and leaves it.)
  *
- * A mount is known by its device number, so that what somebody has mounted
- * over it since is never taken away in its place.
+ * A mount is known by its device number, for as long as it is served, so that
+ * what somebody has mounted over it since is never taken away in its place.
  *
  * Thread: any; not with SIGCHLD ignored.
  */
@@ -46,6 +46,16 @@ int hostmount_remove(const char *mountpoint, bool lazy, struct errmsg *why);
 
 /* Detaches it if the topmost mount there is still `dev`. */
 int hostmount_detach(const char *mountpoint, dev_t dev, struct errmsg *why);
+
+/* Does nobody serve it any more? */
+bool hostmount_is_dead(const char *mountpoint);
+
+/*
+ * The same for a mount that may be gone already: only if it is dead.  The
+ * kernel gives the number of a mount that is gone to the next one, which may
+ * be on the same place.
+ */
+int hostmount_bury(const char *mountpoint, dev_t dev, struct errmsg *why);
 
 /*
  * The canonical form of a path whose last part may be a dead mount, which

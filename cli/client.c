@@ -26,7 +26,7 @@ struct rpc_client {
 	int sock;
 	uint64_t last_id;
 	struct rpc_lines lines;
-	STAILQ_HEAD(, kept) kept;
+	STAILQ_HEAD(kept_list, kept) kept;
 };
 
 static int

@@ -108,7 +108,7 @@ guard_run(const struct keeper_plan *plan, int from)
 		return;
 	while (fd_read_all(3, &(char){ 0 }, 1) > 0)
 		;
-	(void)hostmount_detach(plan->mountpoint, dev, NULL);
+	(void)hostmount_bury(plan->mountpoint, dev, NULL);
 }
 
 static int
@@ -301,7 +301,7 @@ take_away(struct keeper *keeper)
 	const struct wire_msg msg = { .type = WIRE_ENDED };
 	const char *mountpoint = keeper->plan->mountpoint;
 	char type[64];
-	dev_t found;
+	dev_t found = 0;
 
 	if (hostmount_find(mountpoint, &found, type, sizeof(type)) == 0 &&
 	    found == keeper->dev &&
@@ -344,12 +344,12 @@ tidy(struct keeper *keeper)
 {
 	const char *mountpoint = keeper->plan->mountpoint;
 
-	if (keeper->mounted)
-		(void)hostmount_detach(mountpoint, keeper->dev, NULL);
 	closep(&keeper->warden);
 	closep(&keeper->world);
 	if (keeper->pid > 0)
 		(void)waitpid(keeper->pid, NULL, 0);
+	if (keeper->mounted)
+		(void)hostmount_bury(mountpoint, keeper->dev, NULL);
 	if (!keeper->done)
 		(void)worlds_reap(keeper->plan->world, NULL);
 }

@@ -64,13 +64,12 @@ static int
 check_occupied(const char *mountpoint, struct errmsg *why)
 {
 	char type[64];
-	struct stat st;
 	dev_t dev;
 
 	if (hostmount_find(mountpoint, &dev, type, sizeof(type)) < 0 ||
 	    strcmp(type, HOSTMOUNT_TYPE) != 0)
 		return 0;
-	if (stat(mountpoint, &st) < 0 && errno == ENOTCONN)
+	if (hostmount_is_dead(mountpoint))
 		return hostmount_detach(mountpoint, dev, why);
 	return errmsg_set(why, -EBUSY,
 			  "'%s' is a mount of pale already; "

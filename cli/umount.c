@@ -36,8 +36,8 @@ static const struct cli_usage usage = {
 static int
 remove_mount(const char *mountpoint, bool lazy, struct errmsg *why)
 {
-	bool dead = access(mountpoint, F_OK) < 0 && errno == ENOTCONN;
-	int r = hostmount_remove(mountpoint, lazy || dead, why);
+	int r = hostmount_remove(mountpoint,
+				 lazy || hostmount_is_dead(mountpoint), why);
 
 	if (r != -EBUSY)
 		return r;

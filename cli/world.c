@@ -133,6 +133,19 @@ find_world(const struct opts *opts, const char *operand,
 	return worlds_find(list, name, opts->session, ret_world, why);
 }
 
+/* The same, of all that are alive. */
+static int
+pick_world(const struct opts *opts, const char *operand,
+	   struct world_list *ret_list, const struct world_info **ret_world,
+	   struct errmsg *why)
+{
+	int r = worlds_list(ret_list, why);
+
+	if (r < 0)
+		return r;
+	return find_world(opts, operand, ret_list, ret_world, why);
+}
+
 static int
 call_world(const struct world_info *world, enum rpc_method method,
 	   const struct buf *params, json_t **ret_result, struct errmsg *why)
@@ -163,24 +176,22 @@ print_member(const char *prefix, const char *key, const json_t *value)
 	putchar('\n');
 }
 
-/* "workspace: /p", "denials.count: 3": one level of objects, flattened. */
+/* "workspace: /p", "denials.count: 3": objects are flattened. */
 static void
-print_show(json_t *result)
+print_members(const char *prefix, json_t *object)
 {
-	const char *key, *inner;
-	json_t *value, *member;
-
-	json_object_foreach(result, key, value)
-	{
-		char prefix[64];
+	for (void *at = json_object_iter(object); at;
+	     at = json_object_iter_next(object, at)) {
+		const char *key = json_object_iter_key(at);
+		json_t *value = json_object_iter_value(at);
+		char inner[64];
 
 		if (!json_is_object(value)) {
-			print_member("", key, value);
+			print_member(prefix, key, value);
 			continue;
 		}
-		(void)snprintf(prefix, sizeof(prefix), "%s.", key);
-		json_object_foreach(value, inner, member)
-			print_member(prefix, inner, member);
+		(void)snprintf(inner, sizeof(inner), "%s%s.", prefix, key);
+		print_members(inner, value);
 	}
 }
 
@@ -188,23 +199,21 @@ static int
 run_show(const struct opts *opts, int argc, char **argv, struct errmsg *why)
 {
 	_cleanup_(world_list_fini) struct world_list list = { 0 };
-	const struct world_info *world;
-	json_t *result;
+	const struct world_info *world = NULL;
+	json_t *result = NULL;
 	int r;
 
-	r = worlds_list(&list, why);
-	if (r == 0)
-		r = find_world(opts, argc > 0 ? argv[0] : NULL, &list, &world,
-			       why);
-	if (r == 0)
-		r = call_world(world, RPC_WORLD_SHOW, NULL, &result, why);
+	r = pick_world(opts, argc > 0 ? argv[0] : NULL, &list, &world, why);
+	if (r < 0)
+		return r;
+	r = call_world(world, RPC_WORLD_SHOW, NULL, &result, why);
 	if (r < 0)
 		return r;
 	if (opts->common.json) {
 		(void)json_dumpf(result, stdout, JSON_COMPACT);
 		putchar('\n');
 	} else {
-		print_show(result);
+		print_members("", result);
 	}
 	json_decref(result);
 	return 0;
@@ -215,20 +224,18 @@ run_mode(const struct opts *opts, int argc, char **argv, struct errmsg *why)
 {
 	_cleanup_(world_list_fini) struct world_list list = { 0 };
 	_cleanup_(buf_fini) struct buf params = { 0 };
-	const struct world_info *world;
-	json_t *result;
+	const struct world_info *world = NULL;
+	json_t *result = NULL;
 	int r;
 
 	jsonw_begin(&params, '{');
 	jsonw_key(&params, "mode");
 	jsonw_text(&params, argv[argc - 1]);
 	jsonw_end(&params, '}');
-	r = worlds_list(&list, why);
-	if (r == 0)
-		r = find_world(opts, argc > 1 ? argv[0] : NULL, &list, &world,
-			       why);
-	if (r == 0)
-		r = call_world(world, RPC_WORLD_MODE, &params, &result, why);
+	r = pick_world(opts, argc > 1 ? argv[0] : NULL, &list, &world, why);
+	if (r < 0)
+		return r;
+	r = call_world(world, RPC_WORLD_MODE, &params, &result, why);
 	if (r < 0)
 		return r;
 	if (opts->common.json) {
@@ -264,7 +271,7 @@ run_stop(const struct opts *opts, int argc, char **argv, struct errmsg *why)
 	int r = worlds_list(&list, why);
 
 	for (int i = 0; r == 0 && (i == 0 || i < argc); i++) {
-		const struct world_info *world;
+		const struct world_info *world = NULL;
 
 		r = find_world(opts, argc > 0 ? argv[i] : NULL, &list, &world,
 			       why);

@@ -80,13 +80,19 @@ call_start(struct call *call)
 	return r;
 }
 
+void
+call_cancel_all(struct client *client)
+{
+	for (struct call *call = LIST_FIRST(&client->calls); call;
+	     call = LIST_NEXT(call, link))
+		(void)uv_cancel((uv_req_t *)&call->work);
+}
+
 bool
 call_cancel(struct client *client, const char *id_json)
 {
-	struct call *call;
-
-	LIST_FOREACH(call, &client->calls, link)
-	{
+	for (struct call *call = LIST_FIRST(&client->calls); call;
+	     call = LIST_NEXT(call, link)) {
 		if (strcmp(call->id.json, id_json) != 0)
 			continue;
 		/* One that works already comes to its end and answers. */

@@ -49,6 +49,7 @@ client_close(struct client *client)
 	if (client->closing)
 		return;
 	client->closing = true;
+	call_cancel_all(client);
 	uv_close((uv_handle_t *)&client->pipe, on_closed);
 }
 
@@ -115,7 +116,8 @@ client_answer(struct client *client, const struct rpc_id *id, int result,
 	if (result < 0)
 		rpc_write_fault(&line, id, fault);
 	else
-		rpc_write_result(&line, id, json->len > 0 ? json : NULL);
+		rpc_write_result(&line, id,
+				 json && json->len > 0 ? json : NULL);
 	client_send(client, &line);
 }
 

@@ -20,10 +20,10 @@
 #include "warden/observer.h"
 #include "warden/warden_priv.h"
 
-/* How long a mount may take to go before it is cut off. */
-#define END_WAIT_MS 5000
+/* How long a mount or a world may take to go before it is cut off. */
+#define END_WAIT_MS 3000
 
-/* How long the last flush may take before the kernel ends us. */
+/* How long calls in hand and the last flush may take. */
 #define FINISH_WAIT_S 30
 
 int
@@ -66,7 +66,7 @@ on_end_timer(uv_timer_t *timer)
 {
 	struct warden *warden = timer->data;
 
-	log_line(warden->log, LOG_ERROR, "the mount did not go in time");
+	log_line(warden->log, LOG_ERROR, "the world did not go in time");
 	close_watches(warden);
 }
 
@@ -79,6 +79,9 @@ warden_end(struct warden *warden, const char *reason)
 		return;
 	warden->ending = true;
 	log_line(warden->log, LOG_NOTE, "ending: %s", reason);
+	/* Whatever hangs, a warden that shall go goes. */
+	(void)signal(SIGALRM, SIG_DFL);
+	(void)alarm(FINISH_WAIT_S);
 	server_close(warden->server);
 
 	wait = !warden->keeper_gone && warden->watching &&

@@ -223,7 +223,7 @@ open_log(struct warden *warden)
 static int
 go_public(struct warden *warden, struct errmsg *why)
 {
-	int fd, r = 0;
+	int fd = -1, r = 0;
 
 	if (warden->world_dir_fd < 0)
 		r = world_dir_make(warden, why);

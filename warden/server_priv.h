@@ -34,7 +34,7 @@ struct client {
 	struct server *server;
 	uv_pipe_t pipe;
 	struct rpc_lines lines;
-	LIST_HEAD(, call) calls;
+	LIST_HEAD(call_list, call) calls;
 	unsigned int n_calls;
 	enum rpc_role role; /* of hello; 0: not greeted yet */
 	bool wants_denials, wants_world;
@@ -48,7 +48,7 @@ struct client {
 struct server {
 	struct warden *warden;
 	uv_pipe_t listener;
-	LIST_HEAD(, client) clients;
+	LIST_HEAD(client_list, client) clients;
 	unsigned int n_clients;
 	bool closing;
 	char input[64 * 1024]; /* read into, emptied before the next read */
@@ -95,6 +95,8 @@ int call_new(struct client *client, const struct rpc_id *id,
 	     int (*run)(struct call *call), struct call **ret_call);
 /* Hands it to the pool; it is the pool's from here on, also on failure. */
 int call_start(struct call *call);
+/* For a client that has gone: what has not begun need not. */
+void call_cancel_all(struct client *client);
 /* True when the call was found; it is answered in any case. */
 bool call_cancel(struct client *client, const char *id_json);
 
