@@ -74,16 +74,19 @@ static const struct fuse_lowlevel_ops operations = {
 void
 fs_op_init(void *data, struct fuse_conn_info *conn)
 {
-	const unsigned int wanted =
-		FUSE_CAP_ASYNC_READ | FUSE_CAP_POSIX_LOCKS |
-		FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_ATOMIC_O_TRUNC |
-		FUSE_CAP_DONT_MASK | FUSE_CAP_SPLICE_WRITE |
-		FUSE_CAP_SPLICE_MOVE | FUSE_CAP_IOCTL_DIR |
-		FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_READDIRPLUS |
-		FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ASYNC_DIO |
-		FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_HANDLE_KILLPRIV;
+	const struct fs *fs = data;
+	unsigned int wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_POSIX_LOCKS |
+			      FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_ATOMIC_O_TRUNC |
+			      FUSE_CAP_DONT_MASK | FUSE_CAP_SPLICE_WRITE |
+			      FUSE_CAP_SPLICE_MOVE | FUSE_CAP_IOCTL_DIR |
+			      FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_READDIRPLUS |
+			      FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_ASYNC_DIO |
+			      FUSE_CAP_PARALLEL_DIROPS |
+			      FUSE_CAP_HANDLE_KILLPRIV;
 
-	(void)data;
+	/* The kernel judges by mode bits (default_permissions): by ACLs too. */
+	if (fs->config.multi_uid)
+		wanted |= FUSE_CAP_POSIX_ACL;
 	/*
 	 * Not wanted: the writeback cache (the host's writes would be lost
 	 * under ours), and SPLICE_READ (an appending write could not be one).
