@@ -122,6 +122,25 @@ confine(struct init *init, int listener_pipe, struct errmsg *why)
 	return 0;
 }
 
+/*
+ * Before GO: the first request to the mount waits for the warden, which is
+ * still coming up.  init has no capability that would open a directory which
+ * is closed to the command.
+ */
+static int
+enter_directory(const struct helper *h, struct errmsg *why)
+{
+	int r = step_begin(STEP_CWD, why);
+
+	if (r < 0)
+		return r;
+	if (chdir(h->plan.cwd) < 0)
+		return errmsg_set(why, -errno,
+				  "cannot enter '%s' in the world: %s",
+				  h->plan.cwd, strerror(errno));
+	return 0;
+}
+
 static void
 start_command(struct init *init)
 {
@@ -303,6 +322,9 @@ init_main(struct helper *h, int listener_pipe)
 	}
 	(void)wire_send(init.sock, WIRE_READY, 0, 0, -1);
 	default_signals();
+	r = enter_directory(h, &why);
+	if (r < 0)
+		die(&init, r, &why);
 
 	while (wire_recv(init.sock, &msg, &fd) > 0 && msg.type != WIRE_GO)
 		closep(&fd);

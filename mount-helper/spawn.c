@@ -54,14 +54,6 @@ become(const struct helper *h, struct errmsg *why)
 					  "cannot drop capabilities: %s",
 					  strerror(-r));
 	}
-
-	r = step_begin(STEP_CHILD_CWD, why);
-	if (r < 0)
-		return r;
-	if (chdir(h->plan.cwd) < 0)
-		return errmsg_set(why, -errno,
-				  "cannot enter '%s' in the world: %s",
-				  h->plan.cwd, strerror(errno));
 	return 0;
 }
 

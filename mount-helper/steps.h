@@ -47,12 +47,12 @@
 	X(LISTENER, "listener")		/* its notifications, handed on */ \
 	X(DESCRIPTORS, "descriptors")	/* none but three stay open */     \
 	X(READY, "ready")		/* init says so */                 \
+	X(CWD, "cwd")			/* the command's directory */      \
 	X(SERVING, "serving")		/* the warden says so */           \
 	X(GO, "go")			/* keeper lets init run it */      \
 	X(SPAWN, "spawn")		/* the command's process */        \
 	X(CHILD_CAPS, "child-caps")	/* it holds no capability */       \
-	X(CHILD_LIMITS, "child-limits") /* its resource limits */          \
-	X(CHILD_CWD, "child-cwd")	/* its directory */
+	X(CHILD_LIMITS, "child-limits") /* its resource limits */
 
 enum step {
 #define X(id, name) STEP_##id,
