@@ -31,7 +31,7 @@ check-unit: $(UNIT_TESTS)
 
 # The sanitizers slow everything; there the marked tests run.
 check-integration: all $(TEST_TOOLS)
-	$(Q)B=$(B) $(if $(SAN),TIME_FACTOR=4 ASAN_OPTIONS=$(ASAN_OPTIONS):detect_leaks=0) \
+	$(Q)B=$(B) $(if $(SAN),PALE_SAN=$(SAN) TIME_FACTOR=4 ASAN_OPTIONS=$(ASAN_OPTIONS):detect_leaks=0) \
 	    tests/integration/run -j $(JOBS) $(if $(SAN),-s)
 
 check-fuzz:
