@@ -8,6 +8,7 @@
  * index in the upper bits, which disk file systems do not use.
  */
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
@@ -71,6 +72,21 @@ fs_is_own_dir(const struct fs *fs, const struct statx *stx)
 			    makedev(stx->stx_dev_major, stx->stx_dev_minor))
 			return true;
 	return false;
+}
+
+/*
+ * Asked without waiting for the file system: if it is this one, waiting would
+ * be for another thread of ours.
+ */
+static bool
+is_own_mount(const struct fs *fs, int dirfd, const char *name)
+{
+	struct statx stx;
+
+	return fs->own_device != 0 &&
+	       statx(dirfd, name, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC,
+		     STATX_TYPE, &stx) == 0 &&
+	       makedev(stx.stx_dev_major, stx.stx_dev_minor) == fs->own_device;
 }
 
 static void
@@ -143,6 +159,8 @@ fs_lookup_entry(struct fs_call *call, struct fs_inode *dir, int dirfd,
 		return -EINVAL;
 	if (fs_name_is_reserved(fs, dir, name))
 		return lookup_root(call, name, ret_entry, ret_inode);
+	if (is_own_mount(fs, dirfd, name))
+		return -ELOOP;
 	r = fs_statx_at(dirfd, name, &stx);
 	if (r < 0)
 		return r;

@@ -376,6 +376,20 @@ static struct policy_verdict judge_inode(struct fs_call *call,
 					 struct fs_inode *inode,
 					 struct fence_step *step);
 
+/* Some name that the inode was seen under is protected. */
+static bool
+is_protected(struct fs_call *call, struct fs_inode *inode)
+{
+	struct fs_shard *shard = fs_shard_of(call->fs, inode);
+	bool is;
+
+	fs_shard_lock(shard);
+	is = has_marks(inode, call->policy_gen) &&
+	     (inode->flags & FS_INODE_PROTECTED);
+	fs_shard_unlock(shard);
+	return is;
+}
+
 static struct policy_verdict
 judge_link(struct fs_call *call, struct fs_inode *inode,
 	   const struct fence_at *from, const struct fence_at *to,
@@ -388,7 +402,7 @@ judge_link(struct fs_call *call, struct fs_inode *inode,
 	if (!policy_root_writable(call->policy))
 		return policy_deny_mode();
 	/* A second name would make a protected file writable through it. */
-	if (inode->flags & FS_INODE_PROTECTED)
+	if (is_protected(call, inode))
 		return judge_inode(call, POLICY_OP_LINK, inode, step);
 	if (from->dir) {
 		verdict = judge_rules(call, from, &from_marks, NULL);
@@ -488,8 +502,7 @@ judge_inode(struct fs_call *call, enum policy_op op, struct fs_inode *inode,
 				.name = name,
 				.is_dir = fs_inode_is_dir(inode) };
 	verdict = judge_rules(call, &at, &marks, NULL);
-	if (verdict.error == 0 && (inode->flags & FS_INODE_PROTECTED) &&
-	    has_marks(inode, call->policy_gen))
+	if (verdict.error == 0 && is_protected(call, inode))
 		verdict = (struct policy_verdict){
 			.error = -EACCES,
 			.code = POLICY_CODE_PROTECTED,

@@ -20,7 +20,8 @@
  * forget what it is asking about.
  *
  * Locks: one shard lock at a time guards everything in an inode but its
- * identity; it is never held across a system call that can block.
+ * identity; it is never held across a system call that can block.  Flags are
+ * set under it and may be read without.
  *
  * Thread: fuse, unless a function says otherwise.
  */
@@ -55,6 +56,7 @@ enum fs_inode_flag {
 	FS_INODE_PROTECTED = 1 << 1, /* a name it was seen under is protected */
 	FS_INODE_HIDDEN = 1 << 2,    /* … is hidden */
 	FS_INODE_IDLE = 1 << 3,	     /* on its shard's list of idle fds */
+	FS_INODE_ROOT = 1 << 5,	     /* of the session; set once */
 	FS_INODE_STALE = 1 << 4,     /* its number belongs to another object */
 };
 
@@ -71,15 +73,15 @@ struct fs_inode {
 	uint64_t ino;	  /* backing inode number */
 	uint64_t nlookup; /* the kernel's count */
 	atomic_uint refs;
-	int fd;		     /* O_PATH, or -1 */
-	uint32_t fd_users;   /* who must not see it closed */
-	uint32_t dev;	     /* index of the device, see fs_dev_index() */
-	uint32_t btime;	     /* hash of the birth time */
-	uint32_t policy_gen; /* of state and flags */
-	uint8_t type;	     /* S_IFMT bits of the mode, >> 12 */
-	uint8_t flags;	     /* enum fs_inode_flag */
-	uint8_t root;	     /* of a root: its index in policy->roots */
-	uint8_t below;	     /* directory: gitguard_below() of it */
+	int fd;		       /* O_PATH, or -1 */
+	uint32_t fd_users;     /* who must not see it closed */
+	uint32_t dev;	       /* index of the device, see fs_dev_index() */
+	uint32_t btime;	       /* hash of the birth time */
+	uint32_t policy_gen;   /* of state and flags */
+	uint8_t type;	       /* S_IFMT bits of the mode, >> 12 */
+	_Atomic uint8_t flags; /* enum fs_inode_flag; set under the lock */
+	uint8_t root;	       /* of a root: its index in policy->roots */
+	uint8_t below;	       /* directory: gitguard_below() of it */
 };
 
 /* An open file or directory; fi->fh is its address. */
@@ -145,6 +147,7 @@ struct fs {
 
 	struct fs_own_dir *own_dirs;
 	size_t n_own_dirs;
+	dev_t own_device; /* of this mount, if it is visible to us; 0: not known */
 	atomic_uint_fast64_t init_unique; /* of INIT, while it is answered */
 	atomic_uint_fast64_t requests;
 	atomic_bool has_hide; /* a hide rule may be in force */

@@ -416,7 +416,7 @@ fs_inode_upsert(struct fs *fs, const struct fs_ident *ident,
 		inode = insert_new(shard, ident, seen);
 		r = inode ? 0 : -ENOMEM;
 	} else if (seen->parent) {
-		if (!inode->parent)
+		if (inode->flags & FS_INODE_ROOT)
 			r = -ELOOP;
 		else
 			r = move_locked(inode, seen->parent, seen->name,
@@ -477,7 +477,7 @@ fs_inode_set_place(struct fs *fs, struct fs_inode *inode,
 	char *old_name = NULL;
 	int r;
 
-	if (!inode->parent)
+	if (inode->flags & FS_INODE_ROOT)
 		return -ELOOP;
 	fs_shard_lock(shard);
 	r = move_locked(inode, parent, name, &old_parent, &old_name);

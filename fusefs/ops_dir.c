@@ -143,7 +143,8 @@ add_entry(struct listing *list, const struct fs_dirent *entry)
 	}
 	if (!looked_up) {
 		/* The root's parent is nobody's business. */
-		bool up = !list->dir->parent && strcmp(entry->name, "..") == 0;
+		bool up = (list->dir->flags & FS_INODE_ROOT) &&
+			  strcmp(entry->name, "..") == 0;
 
 		param = (struct fuse_entry_param){ 0 };
 		param.attr.st_ino = fs_served_ino(

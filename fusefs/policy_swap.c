@@ -75,8 +75,14 @@ wait_for_readers(struct fs *fs, unsigned int epoch)
 static void
 drop_pages(struct fs *fs, struct fs_inode *inode, void *data)
 {
+	struct fs_shard *shard = fs_shard_of(fs, inode);
+	bool is_open;
+
 	(void)data;
-	if (inode->handles)
+	fs_shard_lock(shard);
+	is_open = inode->handles;
+	fs_shard_unlock(shard);
+	if (is_open)
 		(void)fuse_lowlevel_notify_inval_inode(
 			fs->session, fs_node_id(fs, inode), 0, 0);
 }

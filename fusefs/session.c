@@ -14,8 +14,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
+#include "base/fd.h"
 #include "fusefs/gitguard.h"
 #include "fusefs/inodes.h"
 #include "fusefs/locks.h"
@@ -124,6 +126,7 @@ open_root(struct fs *fs, size_t index, struct errmsg *why)
 		return errmsg_set(why, -EINVAL, "'%s' is a root twice", path);
 	}
 	inode->root = (uint8_t)index;
+	inode->flags |= FS_INODE_ROOT;
 	fs_inode_pin(fs, inode, take_fd(&fd));
 	fs->roots[index] = inode;
 	return 0;
@@ -293,12 +296,32 @@ new_session(struct fs *fs, int fuse_fd)
 	return r;
 }
 
+/*
+ * The device of this very mount, as far as the kernel tells: where the mount
+ * is visible to this process, a lookup must not come back to itself.
+ */
+static dev_t
+own_device(int fuse_fd)
+{
+	_cleanup_(freep) char *text = NULL;
+	const char *at;
+	char path[64];
+	size_t len;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fuse_fd);
+	if (fd_read_path(AT_FDCWD, path, 4096, &text, &len) < 0)
+		return 0;
+	at = strstr(text, "fuse_connection:");
+	return at ? makedev(0, strtoul(at + 16, NULL, 10)) : 0;
+}
+
 int
 fs_start(struct fs *fs, int fuse_fd, struct errmsg *why)
 {
 	struct sigaction action = { .sa_handler = wake };
 	int r;
 
+	fs->own_device = fs->config.host_visible ? own_device(fuse_fd) : 0;
 	if (sigaction(WAKE_SIGNAL, &action, NULL) < 0)
 		r = -errno;
 	else
