@@ -71,7 +71,7 @@ set_apart(const struct keeper_plan *plan, const sigset_t *blocked)
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	(void)setsid();
 	(void)prctl(PR_SET_NAME, "mount-keeper");
-	(void)sigprocmask(SIG_BLOCK, blocked, NULL);
+	(void)sigprocmask(SIG_SETMASK, blocked, NULL);
 	(void)sigaction(SIGTERM, &action, NULL);
 	for (int fd = 0; null >= 0 && fd <= 2; fd++)
 		(void)dup2(null, fd);

@@ -143,32 +143,31 @@ await_status(int fd, struct errmsg *why)
 			  n > 0 ? text : "the mount's keeper died");
 }
 
-static volatile sig_atomic_t stop_asked;
-
+/* What `stay` waits for; blocked before anything is started. */
 static void
-on_stop(int signum)
+stay_signals(sigset_t *ret_set)
 {
-	(void)signum;
-	stop_asked = 1;
+	sigemptyset(ret_set);
+	sigaddset(ret_set, SIGINT);
+	sigaddset(ret_set, SIGTERM);
+	sigaddset(ret_set, SIGHUP);
+	sigaddset(ret_set, SIGCHLD);
 }
 
 /* Until the keeper is gone; ^C and SIGTERM take the mount away. */
 static int
-stay(pid_t keeper)
+stay(pid_t keeper, const sigset_t *set)
 {
-	const struct sigaction action = { .sa_handler = on_stop };
-	int status;
+	for (;;) {
+		int signum = sigwaitinfo(set, NULL);
 
-	(void)sigaction(SIGINT, &action, NULL);
-	(void)sigaction(SIGTERM, &action, NULL);
-	(void)sigaction(SIGHUP, &action, NULL);
-	while (waitpid(keeper, &status, 0) < 0) {
-		if (errno != EINTR)
+		if (signum < 0 && errno != EINTR)
 			return -errno;
-		if (stop_asked)
+		if (signum == SIGCHLD && waitpid(keeper, NULL, WNOHANG) != 0)
+			return 0;
+		if (signum > 0 && signum != SIGCHLD)
 			(void)kill(keeper, SIGTERM);
 	}
-	return 0;
 }
 
 static int
@@ -176,8 +175,12 @@ start_keeper(const struct host_world *world, struct keeper_plan *plan,
 	     struct errmsg *why)
 {
 	int status[2], r;
+	sigset_t set;
 	pid_t pid;
 
+	stay_signals(&set);
+	if (world->foreground)
+		(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	if (pipe2(status, O_CLOEXEC) < 0)
 		return errmsg_set(why, -errno, "%s", strerror(errno));
 	plan->status_fd = status[1];
@@ -190,7 +193,7 @@ start_keeper(const struct host_world *world, struct keeper_plan *plan,
 		    : await_status(status[0], why);
 	(void)close(status[0]);
 	if (r == 0 && world->foreground)
-		r = stay(pid);
+		r = stay(pid, &set);
 	return r;
 }
 
