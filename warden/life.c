@@ -285,13 +285,22 @@ life_finish(struct warden *warden, bool served)
 	(void)signal(SIGALRM, SIG_DFL);
 	(void)alarm(FINISH_WAIT_S);
 
+	/*
+	 * A run's world is empty now: all that an inmate was refused is on
+	 * record, and whoever waits for it need not wait for our threads.
+	 */
+	if (warden->denials)
+		denials_flush(warden->denials);
+	if (served && warden->opt.client_fd >= 0) {
+		warden_summarize(warden, warden->opt.client_fd);
+		closep(&warden->opt.client_fd);
+		warden->opt.client_fd = -1;
+	}
 	if (warden->fs)
 		fs_stop(warden->fs);
 	warden->observer = observer_stop(warden->observer);
 	if (warden->denials)
 		denials_flush(warden->denials);
-	if (served && warden->opt.client_fd >= 0)
-		warden_summarize(warden, warden->opt.client_fd);
 	if (served)
 		(void)life_send(warden->opt.keeper_fd, WIRE_DONE);
 
