@@ -15,8 +15,9 @@ static void
 setup(void)
 {
 	for (int i = 0; i < 3; i++) {
-		fds[i] = open("/dev/null", O_RDWR);
+		fds[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
 		ck_assert_int_ge(fds[i], 3);
+		ck_assert_int_eq(fcntl(fds[i], F_SETFD, 0), 0);
 		(void)snprintf(numbers[i], sizeof(numbers[i]), "%d", fds[i]);
 	}
 }
