@@ -113,6 +113,12 @@ struct row {
 		SYS_##name, REFUSE, error, ALWAYS, 0, 0, 0, EVER \
 	}
 
+#define UNIX_REFUSED(name, type)                                               \
+	{                                                                      \
+		SYS_##name, REFUSE, EPROTONOSUPPORT, EQUAL2, 0, AF_UNIX, type, \
+			EVER                                                   \
+	}
+
 /* The frequent ones first. */
 static const struct row rows[] = {
 	WATCHED_BITS(openat, 2, WRITING_BITS),
@@ -165,13 +171,14 @@ static const struct row rows[] = {
 	{ SYS_ioctl, REFUSE, EPERM, EQUAL, 1, TIOCLINUX, 0, EVER },
 
 	/*
-	 * A datagram reaches a host's socket without connect(2).  The type's
-	 * low four bits are the type, the rest are flags.
+	 * A datagram reaches a host's socket without connect(2); for the
+	 * kernel a raw unix socket is one too.  The type's low four bits are
+	 * the type, the rest are flags.
 	 */
-	{ SYS_socket, REFUSE, EPROTONOSUPPORT, EQUAL2, 0, AF_UNIX, SOCK_DGRAM,
-	  EVER },
-	{ SYS_socketpair, REFUSE, EPROTONOSUPPORT, EQUAL2, 0, AF_UNIX,
-	  SOCK_DGRAM, EVER },
+	UNIX_REFUSED(socket, SOCK_DGRAM),
+	UNIX_REFUSED(socketpair, SOCK_DGRAM),
+	UNIX_REFUSED(socket, SOCK_RAW),
+	UNIX_REFUSED(socketpair, SOCK_RAW),
 
 	/* Operations that no filter sees. */
 	REFUSED(io_uring_setup, ENOSYS),
