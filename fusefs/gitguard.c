@@ -416,10 +416,8 @@ is_in_modules(const struct gitguard_at *at)
 
 	if (strcmp(at->name, "modules") == 0)
 		return true;
-	if (gg_path(at->dirfd, path) < 0 || strlen(path) + 1 >= PATH_MAX)
-		return true;
-	strcat(path, "/");
-	return strstr(path, "/modules/");
+	return gg_path(at->dirfd, path) < 0 ||
+	       gg_has_component(path, "modules");
 }
 
 /* What a symlink, or a directory with all that is in it, takes along. */

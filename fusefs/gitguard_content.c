@@ -73,8 +73,8 @@ path_in(char *data, size_t len, const char *prefix)
 	return *path && strlen(path) < PATH_MAX ? path : NULL;
 }
 
-static bool
-has_component(const char *path, const char *component)
+bool
+gg_has_component(const char *path, const char *component)
 {
 	size_t len = strlen(component);
 
@@ -93,7 +93,7 @@ is_clean(const char *path)
 	size_t len = strlen(path);
 
 	return path[0] == '/' && !strstr(path, "//") &&
-	       !has_component(path, ".") && !has_component(path, "..") &&
+	       !gg_has_component(path, ".") && !gg_has_component(path, "..") &&
 	       (len == 1 || path[len - 1] != '/');
 }
 
@@ -161,7 +161,7 @@ leads_into_repository(int dirfd, char *path, const struct gitguard_check *check)
 	char *rest = split_at_repository(path);
 	struct stat st;
 
-	if (!rest || has_component(rest, ".."))
+	if (!rest || gg_has_component(rest, ".."))
 		return false;
 	repository = gg_resolve(check->policy, dirfd, path);
 	if (repository < 0 || !gg_is_gitdir(repository, GG_OTHER) ||
@@ -185,7 +185,7 @@ judge_gitfile(int dirfd, char *data, size_t len, struct gitguard_check *check)
 		return gg_refuse(check, "git-dir");
 	target = gg_resolve(check->policy, dirfd, path);
 
-	if (path[0] == '/' ? !is_clean(path) : has_component(path, "..")) {
+	if (path[0] == '/' ? !is_clean(path) : gg_has_component(path, "..")) {
 		if (leads_into_repository(dirfd, path, check))
 			return 0;
 	} else if (target == -ENOENT) {

@@ -95,7 +95,7 @@ open_up(int dirfd, unsigned int levels)
 	if (levels > UPWARD_MAX)
 		return -ELOOP;
 	for (unsigned int i = 0; i < levels; i++)
-		strcpy(up + 3 * (size_t)i, "../");
+		memcpy(up + 3 * (size_t)i, "../", sizeof("../"));
 	return open_path(dirfd, up, false);
 }
 

@@ -72,6 +72,9 @@ bool gg_has_no_worktree_key(int dirfd, const char *name);
 /* Absolute path of a directory. */
 int gg_path(int dirfd, char ret_path[PATH_MAX]);
 
+/* Whether a path has a component of this very name. */
+bool gg_has_component(const char *path, const char *component);
+
 /* Whether an absolute path lies in a root that is served by FUSE. */
 bool gg_is_served(const struct policy *policy, const char *path);
 

@@ -153,6 +153,18 @@ unescape(int c)
 }
 
 static int
+put_value_char(struct parser *p, int c)
+{
+	if (c == '\\') {
+		c = unescape(next_char(p));
+		if (c <= 0)
+			return c;
+	}
+	put_char(&p->value, c);
+	return 0;
+}
+
+static int
 parse_value(struct parser *p)
 {
 	bool quote = false, comment = false;
@@ -180,14 +192,8 @@ parse_value(struct parser *p)
 			quote = !quote;
 			continue;
 		}
-		if (c == '\\') {
-			c = unescape(next_char(p));
-			if (c < 0)
-				return c;
-			if (c == 0)
-				continue;
-		}
-		put_char(&p->value, c);
+		if (put_value_char(p, c) < 0)
+			return -EINVAL;
 	}
 }
 
@@ -443,6 +449,12 @@ unsafe_fini(struct unsafe *unsafe)
 	strv_fini(&unsafe->entries);
 }
 
+static const char *
+entry_at(const struct unsafe *unsafe, size_t i)
+{
+	return i < unsafe->entries.count ? unsafe->entries.items[i] : NULL;
+}
+
 static int
 refuse(const char *entry, char *ret_key, size_t size)
 {
@@ -457,7 +469,6 @@ gitconfig_judge(const struct gitconfig_text *old_text,
 {
 	_cleanup_(unsafe_fini) struct unsafe before = { .place = place };
 	_cleanup_(unsafe_fini) struct unsafe after = { .place = place };
-	size_t n;
 	int r = 0;
 
 	if (old_text)
@@ -470,17 +481,18 @@ gitconfig_judge(const struct gitconfig_text *old_text,
 		return r;
 
 	/* What is missing is named when there are fewer, else what is new. */
-	n = before.entries.count;
-	for (size_t i = 0; i < n || i < after.entries.count; i++) {
-		const char *was = i < n ? before.entries.items[i] : NULL;
-		const char *is =
-			i < after.entries.count ? after.entries.items[i] : NULL;
+	for (size_t i = 0; i < before.entries.count || i < after.entries.count;
+	     i++) {
+		const char *was = entry_at(&before, i);
+		const char *is = entry_at(&after, i);
+		bool fewer = after.entries.count < before.entries.count;
 
 		if (was && is && strcmp(was, is) == 0)
 			continue;
-		if (!is || (was && after.entries.count < n))
+		if (is && (!was || !fewer))
+			return refuse(is, ret_key, size);
+		if (was)
 			return refuse(was, ret_key, size);
-		return refuse(is, ret_key, size);
 	}
 	return 0;
 }

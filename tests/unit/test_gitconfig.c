@@ -20,7 +20,7 @@
 static struct gitconfig_text
 text(const char *bytes)
 {
-	return (struct gitconfig_text){ bytes, strlen(bytes) };
+	return (struct gitconfig_text){ bytes, bytes ? strlen(bytes) : 0 };
 }
 
 static char key[256];
