@@ -51,6 +51,18 @@ fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		fuse_reply_buf(req, small, (size_t)n);
 }
 
+/* The guard took the file away again: its name is to be looked up anew. */
+static void
+forget_name(struct fs *fs, struct fs_inode *inode)
+{
+	struct fs_inode *dir = NULL;
+	char name[NAME_MAX + 1];
+
+	if (fs_inode_place(fs, inode, &dir, name) == 0)
+		fs_notify_entry(fs, dir, name);
+	fs_inode_put(fs, dir);
+}
+
 static ssize_t
 write_small(struct fs_call *call, struct fs_handle *handle, const char *buf,
 	    size_t size, off_t offset)
@@ -59,6 +71,8 @@ write_small(struct fs_call *call, struct fs_handle *handle, const char *buf,
 	ssize_t n = gitguard_small_write(handle->small, call->policy, buf, size,
 					 offset, &check);
 
+	if (check.removed)
+		forget_name(call->fs, handle->inode);
 	if (n == -EACCES)
 		return fence_refuse(call, POLICY_OP_WRITE, &check.verdict,
 				    handle->inode, NULL);
