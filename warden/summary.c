@@ -50,11 +50,8 @@ denials_json(const struct denials_summary *summary, struct buf *out)
 	jsonw_bool(out, summary->degraded);
 	jsonw_key(out, "first");
 	jsonw_begin(out, '[');
-	for (unsigned int i = 0; i < summary->n_first; i++) {
-		if (i > 0)
-			buf_puts(out, ",");
+	for (unsigned int i = 0; i < summary->n_first; i++)
 		denial_to_json(&summary->first[i], out);
-	}
 	jsonw_end(out, ']');
 	jsonw_end(out, '}');
 }
