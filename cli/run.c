@@ -17,6 +17,7 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/escalate.h"
 #include "cli/launch.h"
 #include "cli/run_loop.h"
 #include "cli/run_report.h"
@@ -227,6 +228,37 @@ tell(const struct run_report *report, const char *program, bool quiet)
 }
 
 static int
+widen(const struct run_options *options, const struct strv *argv,
+      const char *cwd, struct policy **policy, struct errmsg *why)
+{
+	const struct escalation wanted = { .mode = options->escalate,
+					   .why = options->why,
+					   .argv = argv,
+					   .cwd = cwd };
+	struct policy *wider;
+	int r;
+
+	if (!options->escalate && !options->why)
+		return 0;
+	r = escalate(*policy, &wanted, &wider, why);
+	if (r < 0)
+		return r;
+	policy_unref(*policy);
+	*policy = wider;
+	return 0;
+}
+
+static int
+check_requirements(const struct policy *policy, struct errmsg *why)
+{
+	if (policy->require_full && policy->mode == POLICY_DANGER_FULL_ACCESS)
+		return errmsg_set(why, -EINVAL,
+				  "--require full cannot be had: under "
+				  "danger-full-access there is no fence");
+	return 0;
+}
+
+static int
 run(const struct run_options *options, char **operands)
 {
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
@@ -244,13 +276,17 @@ run(const struct run_options *options, char **operands)
 	if (r == 0)
 		r = policy_resolve(&options->policy.request, &policy,
 				   &result.error);
-	report.policy = policy;
 	if (r == 0)
 		r = find_cwd(options->cwd, &cwd, &result.error);
 	if (r == 0)
 		r = make_env(options, &env, &result.error);
 	if (r == 0)
 		r = make_argv(operands, &argv, &result.error);
+	if (r == 0)
+		r = widen(options, &argv, cwd, &policy, &result.error);
+	if (r == 0)
+		r = check_requirements(policy, &result.error);
+	report.policy = policy;
 	if (r < 0) {
 		result.failed = true;
 	} else {
