@@ -145,6 +145,7 @@ fs_do_open(struct fs_call *call, struct fs_inode *inode,
 	_cleanup_(fence_step_end) struct fence_step step = { 0 };
 	struct fs_handle *handle;
 	struct statx stx;
+	bool loses_bits;
 	int fd, r = 0;
 
 	if (is_write(fi->flags))
@@ -157,6 +158,7 @@ fs_do_open(struct fs_call *call, struct fs_inode *inode,
 	fd = open_backing(call, inode, fi->flags, &stx);
 	if (fd < 0)
 		return fd;
+	loses_bits = stx.stx_mode & (S_ISUID | S_ISGID);
 	if (fi->flags & O_TRUNC) {
 		r = truncate_opened(call, inode, fd, fi->flags, &stx);
 		if (r < 0) {
@@ -167,7 +169,7 @@ fs_do_open(struct fs_call *call, struct fs_inode *inode,
 	r = fs_handle_new(call, inode, fd, fi->flags, &handle);
 	if (r < 0)
 		return r;
-	handle->loses_bits = stx.stx_mode & (S_ISUID | S_ISGID);
+	handle->loses_bits = loses_bits;
 	fi->fh = (uint64_t)(uintptr_t)handle;
 	fi->keep_cache = pages_are_good(call->fs, inode, &stx);
 	return 0;
@@ -181,6 +183,10 @@ fs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	fs_call_begin(&call, req);
 	r = fs_do_open(&call, fs_inode_peek(call.fs, ino), fi);
+	if (r == 0 && (fi->flags & O_TRUNC) && fs_handle_of(fi)->loses_bits)
+		/* Attributes only (-1): that waits for no lock. */
+		(void)fuse_lowlevel_notify_inval_inode(call.fs->session, ino,
+						       -1, 0);
 	fs_call_end(&call);
 
 	if (r < 0)

@@ -11,6 +11,10 @@
 FSMOUNT=$PALE_TOOLS/fsmount
 FS_PID='' NS_PID=''
 
+fs_trap=$(trap -p EXIT | sed "s/^trap -- '//; s/' EXIT\$//")
+# shellcheck disable=SC2064
+trap "[ -z \"\$FS_PID\" ] || { kill \$FS_PID; wait \$FS_PID; }; $fs_trap" EXIT
+
 fsmount() {
 	local mode=${*: -1} one=''
 	set -- "${@:1:$#-1}"

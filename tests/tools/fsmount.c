@@ -23,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/fd.h"
@@ -127,6 +128,7 @@ static int
 mount_in_namespace(struct options *options)
 {
 	int sock[2], fds[FD_PASS_MAX], fd;
+	struct stat st;
 	uid_t uid = getuid();
 	gid_t gid = getgid();
 	size_t n = 0;
@@ -145,6 +147,11 @@ mount_in_namespace(struct options *options)
 			errx(1, "cannot send the descriptor");
 		/* Only the server may hold the connection. */
 		(void)close_range(3, ~0U, 0);
+		/*
+		 * Until somebody asks, the kernel takes uid 0 for the root's
+		 * owner, and without a map for it nobody may write there.
+		 */
+		(void)stat(options->mountpoint, &st);
 		for (;;)
 			pause();
 	}
