@@ -68,8 +68,14 @@ static bool
 remedy(const struct question *q, const struct policy_verdict *verdict,
        const char **ret_key, const char **ret_value)
 {
-	const char *rest = NULL;
-	bool inside = policy_root_of(q->policy, q->path, &rest) >= 0;
+	const char *rest = NULL, *path = q->path;
+	bool inside;
+
+	/* Of two ends, the one that is at fault. */
+	if (q->path2 &&
+	    policy_decide_path(q->policy, q->op, q->path, false).error == 0)
+		path = q->path2;
+	inside = policy_root_of(q->policy, path, &rest) >= 0;
 
 	switch (verdict->code) {
 	case POLICY_CODE_SANDBOX_DENIED:
