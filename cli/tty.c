@@ -33,6 +33,14 @@ tty_save(struct tty *tty)
 	tty_refresh(tty);
 }
 
+static bool
+same_modes(const struct termios *a, const struct termios *b)
+{
+	return a->c_iflag == b->c_iflag && a->c_oflag == b->c_oflag &&
+	       a->c_cflag == b->c_cflag && a->c_lflag == b->c_lflag &&
+	       memcmp(a->c_cc, b->c_cc, sizeof(a->c_cc)) == 0;
+}
+
 /*
  * The caller blocks SIGTTOU: a shell inside may have put another group into
  * the foreground, and then this process is one of the background.
@@ -43,8 +51,7 @@ take_foreground(struct tty *tty)
 	struct termios now;
 
 	(void)tcsetpgrp(tty->fd, getpgrp());
-	if (tcgetattr(tty->fd, &now) == 0 &&
-	    memcmp(&now, &tty->modes, sizeof(now)) != 0)
+	if (tcgetattr(tty->fd, &now) == 0 && !same_modes(&now, &tty->modes))
 		(void)tcsetattr(tty->fd, TCSADRAIN, &tty->modes);
 }
 

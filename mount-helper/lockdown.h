@@ -21,6 +21,14 @@ int lockdown_inherited(struct errmsg *why);
 /* Keeps only these capabilities (a mask, permitted and effective). */
 int lockdown_capabilities(unsigned long long keep);
 
+/*
+ * seccomp.c: the filter's program; valid until the next call.
+ * Returns its number of instructions.
+ */
+struct sock_filter;
+unsigned short lockdown_program(bool observe, bool no_nest,
+				const struct sock_filter **ret_code);
+
 /* seccomp.c: installs the filter; *ret_listener is -1 when there is none. */
 int lockdown_filter(bool observe, bool no_nest, int *ret_listener,
 		    struct errmsg *why);

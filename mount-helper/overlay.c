@@ -82,6 +82,7 @@ make_lower(const char *home, bool userns, int *ret_fd)
 {
 	_cleanup_(closep) int fs = fsopen("overlay", FSOPEN_CLOEXEC);
 	char value[LAYER_MAX] = "";
+	size_t len;
 	int r;
 
 	if (fs < 0)
@@ -89,7 +90,8 @@ make_lower(const char *home, bool userns, int *ret_fd)
 	r = put_layer(value, sizeof(value) - sizeof(":" SCRATCH_EMPTY), home);
 	if (r < 0)
 		return r;
-	(void)strcat(value, ":" SCRATCH_EMPTY);
+	len = strlen(value);
+	memcpy(value + len, ":" SCRATCH_EMPTY, sizeof(":" SCRATCH_EMPTY));
 	if (fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", value, 0) < 0)
 		return -errno;
 	return finish(fs, userns, ret_fd);

@@ -46,6 +46,7 @@
 #elif defined(__aarch64__)
 #define FILTER_ARCH AUDIT_ARCH_AARCH64
 #else
+/* cppcheck-suppress preprocessorErrorDirective */
 #error "the filter knows x86_64 and aarch64 only"
 #endif
 
@@ -310,15 +311,26 @@ assemble(struct program *p, bool observe, bool no_nest)
 	put_return(p, SECCOMP_RET_ALLOW);
 }
 
+unsigned short
+lockdown_program(bool observe, bool no_nest,
+		 const struct sock_filter **ret_code)
+{
+	static struct program program;
+
+	assemble(&program, observe, no_nest);
+	*ret_code = program.code;
+	return program.len;
+}
+
 static int
 install(bool observe, bool no_nest, unsigned long flags)
 {
-	static struct program program;
-	struct sock_fprog fprog = { .filter = program.code };
+	const struct sock_filter *code;
+	struct sock_fprog fprog;
 	long fd;
 
-	assemble(&program, observe, no_nest);
-	fprog.len = program.len;
+	fprog.len = lockdown_program(observe, no_nest, &code);
+	fprog.filter = (struct sock_filter *)(uintptr_t)code;
 	fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &fprog);
 	return fd < 0 ? -errno : (int)fd;
 }

@@ -5,6 +5,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -89,6 +90,29 @@ START_TEST(closing_from_three_leaves_three)
 }
 END_TEST
 
+START_TEST(closing_others_keeps_those_that_are_named)
+{
+	int keep[] = { 80, -1, 78, 3 };
+	pid_t pid;
+	int status;
+
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		for (int fd = 77; fd <= 81; fd++)
+			dup2(0, fd);
+		if (fd_close_others(77, keep, 4) < 0)
+			_exit(1);
+		for (int fd = 77; fd < 256; fd++)
+			if ((fcntl(fd, F_GETFD) >= 0) != (fd == 78 || fd == 80))
+				_exit(2);
+		_exit(fcntl(0, F_GETFD) < 0 ? 3 : 0);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -98,5 +122,6 @@ main(void)
 	tcase_add_test(tc, a_file_over_the_limit_is_told);
 	tcase_add_test(tc, descriptors_travel_and_arrive_close_on_exec);
 	tcase_add_test(tc, closing_from_three_leaves_three);
+	tcase_add_test(tc, closing_others_keeps_those_that_are_named);
 	return suite_run("base/fd", tc);
 }
