@@ -11,6 +11,7 @@
 
 #include "fusefs/inodes.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -128,6 +129,7 @@ fs_inode_path(struct fs *fs, struct fs_inode *inode, const char *name,
 	if (r < 0)
 		return r;
 
+	assert(chain.count > 0);
 	root = fs->config.policy
 		       ->roots[chain.links[chain.count - 1].inode->root]
 		       .path;

@@ -131,7 +131,7 @@ lookup_root(struct fs_call *call, const char *name,
 			r = fs_ident_of(fs, &stx, &ident);
 		if (r == 0)
 			r = fs_inode_upsert(fs, &ident, &seen, ret_inode);
-		if (r < 0)
+		if (r != 0)
 			return r;
 		fs_inode_put(fs, *ret_inode);
 		fill_entry(fs, root, &stx, ret_entry);
@@ -177,7 +177,7 @@ fs_lookup_entry(struct fs_call *call, struct fs_inode *dir, int dirfd,
 		r = fs_ident_of(fs, &stx, &ident);
 	if (r == 0)
 		r = fs_inode_upsert(fs, &ident, &seen, ret_inode);
-	if (r < 0)
+	if (r != 0)
 		return r;
 
 	/* The kernel's count keeps it from here on. */

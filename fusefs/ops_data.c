@@ -210,7 +210,8 @@ fs_do_copy(struct fs_call *call, struct fs_handle *in, off_t off_in,
 }
 
 void
-fs_op_copy_file_range(fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
+fs_op_copy_file_range(/* NOLINT(readability-function-size) */
+		      fuse_req_t req, fuse_ino_t ino_in, off_t off_in,
 		      struct fuse_file_info *fi_in, fuse_ino_t ino_out,
 		      off_t off_out, struct fuse_file_info *fi_out, size_t len,
 		      int flags)
@@ -274,7 +275,8 @@ fs_do_ioctl(struct fs_call *call, struct fs_handle *handle, unsigned int cmd,
 }
 
 void
-fs_op_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg,
+fs_op_ioctl(/* NOLINT(readability-function-size) */
+	    fuse_req_t req, fuse_ino_t ino, unsigned int cmd, void *arg,
 	    struct fuse_file_info *fi, unsigned int flags, const void *in_buf,
 	    size_t in_size, size_t out_size)
 {

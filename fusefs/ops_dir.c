@@ -192,54 +192,47 @@ fill(struct listing *list, off_t position)
 }
 
 static void
-op_readdir(fuse_req_t req, struct listing *list, off_t offset)
+op_readdir(fuse_req_t req, struct fs_inode *dir, size_t size, off_t offset,
+	   const struct fuse_file_info *fi, bool plus)
 {
-	_cleanup_(freep) char *buf = malloc(list->size);
+	_cleanup_(freep) char *buf = malloc(size);
 	struct fs_call call;
+	struct listing list = { .call = &call,
+				.req = req,
+				.handle = fs_handle_of(fi),
+				.dir = dir,
+				.buf = buf,
+				.size = size,
+				.plus = plus };
 	int r = -ENOMEM;
 
 	fs_call_begin(&call, req);
 	if (buf) {
-		list->call = &call;
-		list->buf = buf;
-		list->hides = atomic_load(&call.fs->has_hide);
-		fs_dirbuf_lock(list->handle->dir);
-		r = fill(list, offset);
-		fs_dirbuf_unlock(list->handle->dir);
+		list.hides = atomic_load(&call.fs->has_hide);
+		fs_dirbuf_lock(list.handle->dir);
+		r = fill(&list, offset);
+		fs_dirbuf_unlock(list.handle->dir);
 	}
 	fs_call_end(&call);
 
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
-		fuse_reply_buf(req, buf, list->at);
+		fuse_reply_buf(req, buf, list.at);
 }
 
 void
 fs_op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	      struct fuse_file_info *fi)
 {
-	struct listing list = {
-		.req = req,
-		.handle = fs_handle_of(fi),
-		.dir = fs_inode_peek(fuse_req_userdata(req), ino),
-		.size = size,
-	};
-
-	op_readdir(req, &list, offset);
+	op_readdir(req, fs_inode_peek(fuse_req_userdata(req), ino), size,
+		   offset, fi, false);
 }
 
 void
 fs_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 		  struct fuse_file_info *fi)
 {
-	struct listing list = {
-		.req = req,
-		.handle = fs_handle_of(fi),
-		.dir = fs_inode_peek(fuse_req_userdata(req), ino),
-		.size = size,
-		.plus = true,
-	};
-
-	op_readdir(req, &list, offset);
+	op_readdir(req, fs_inode_peek(fuse_req_userdata(req), ino), size,
+		   offset, fi, true);
 }

@@ -243,7 +243,7 @@ adopt(struct fs_call *call, const struct creation *creation, int new_fd,
 	if (r == 0)
 		r = fs_handle_new(call, inode, take_fd(&fd),
 				  creation->fi->flags, &handle);
-	if (r < 0) {
+	if (r != 0) {
 		fs_entry_undo(call->fs, ret_entry);
 		return r;
 	}

@@ -118,7 +118,7 @@ open_root(struct fs *fs, size_t index, struct errmsg *why)
 		r = fs_ident_of(fs, &stx, &ident);
 	if (r == 0)
 		r = fs_inode_upsert(fs, &ident, &seen, &inode);
-	if (r < 0)
+	if (r != 0)
 		return errmsg_set(why, r, "cannot serve '%s': %s", path,
 				  strerror(-r));
 	if (inode->fd >= 0) {
