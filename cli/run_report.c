@@ -68,7 +68,7 @@ put_enforcement(const struct run_report *report, struct buf *out)
 	jsonw_begin(out, '{');
 	put_text(out, "sockets", confined && observed ? "full" : "none");
 	put_text(out, "abstract", confined && scoped ? "full" : "none");
-	put_text(out, "fifos", confined && observed ? "full" : "none");
+	put_text(out, "fifos", confined && observed ? "partial" : "none");
 	jsonw_end(out, '}');
 	put_text(out, "net", no_net ? "none" : "host");
 	put_text(out, "limits", result->limits);
