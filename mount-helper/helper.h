@@ -27,6 +27,7 @@
 #include "base/errmsg.h"
 #include "base/plan.h"
 #include "base/wire.h"
+#include "mount-helper/stdfiles.h"
 
 /*
  * wire_msg.flags of WIRE_STARTED and WIRE_EXITED to the CLI, the same bits in
@@ -55,6 +56,7 @@ struct helper {
 	bool home_tmpfs;
 	bool grouped; /* a control group limits it, not rlimits */
 	mode_t umask; /* the caller's */
+	struct stdfiles stdfiles;
 };
 
 /* Runs until the world has ended; returns the exit status. */

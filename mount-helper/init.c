@@ -74,11 +74,11 @@ default_signals(void)
 			      KERNEL_SIGNALS / 8);
 }
 
-/* Everything but 0, 1, 2 and the two that init lives by. */
+/* Everything but 0, 1, 2, what they were, and what init lives by. */
 static int
 keep_descriptors(struct init *init, struct errmsg *why)
 {
-	int r;
+	int keep[STDFILES], r;
 
 	r = step_begin(STEP_DESCRIPTORS, why);
 	if (r < 0)
@@ -87,7 +87,8 @@ keep_descriptors(struct init *init, struct errmsg *why)
 		return errmsg_set(why, -errno, "cannot move descriptors: %s",
 				  strerror(errno));
 	init->sock = 3;
-	return fd_close_from(4);
+	memcpy(keep, init->h->stdfiles.original, sizeof(keep));
+	return fd_close_others(4, keep, STDFILES);
 }
 
 static int
@@ -96,7 +97,7 @@ confine(struct init *init, int listener_pipe, struct errmsg *why)
 	const struct plan *plan = &init->h->plan;
 	int listener, r;
 
-	r = proc_mount(geteuid() == 0, why);
+	r = proc_mount(geteuid() == 0, init->h->userns, why);
 	if (r < 0)
 		return r;
 	r = lockdown_inherited(why);
@@ -165,6 +166,7 @@ start_command(struct init *init)
 		init->done = true;
 	}
 	/* The pipes belong to the command alone. */
+	stdfiles_keep(&init->h->stdfiles);
 	release_stdio();
 }
 
@@ -283,6 +285,7 @@ live(struct init *init)
 		alive = reap(init);
 	}
 	empty_world(init, alive && reap(init));
+	stdfiles_settle(&init->h->stdfiles);
 	(void)fd_send(init->sock, &init->exited, sizeof(init->exited), NULL, 0);
 }
 
@@ -325,6 +328,8 @@ init_main(struct helper *h, int listener_pipe)
 	r = enter_directory(h, &why);
 	if (r < 0)
 		die(&init, r, &why);
+	if (init.confined)
+		stdfiles_enter_world();
 
 	while (wire_recv(init.sock, &msg, &fd) > 0 && msg.type != WIRE_GO)
 		closep(&fd);

@@ -115,6 +115,7 @@ main(int argc, char **argv)
 	struct errmsg why = { "" };
 	int plan_fd = -1, r;
 
+	stdfiles_init(&h.stdfiles);
 	if (argc == 2 && strcmp(argv[1], "--list-steps") == 0) {
 		for (int i = 0; i < STEP_COUNT; i++)
 			puts(step_name((enum step)i));

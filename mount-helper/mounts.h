@@ -69,7 +69,7 @@ int overlay_prepare(const struct plan_mount *entry, bool userns, int *ret_fd,
 		    bool *ret_tmpfs, struct errmsg *why);
 
 /* proc.c: by init, in its pid namespace. */
-int proc_mount(bool root, struct errmsg *why);
+int proc_mount(bool root, bool userns, struct errmsg *why);
 
 /*
  * Makes the mount point `path` if it is not there: a directory, or an empty

@@ -8,6 +8,11 @@
  * root the writable parts are covered by read-only views of themselves.  An
  * ordinary user can write none of them, and an uncovered /proc is what nested
  * sandboxes need to mount one.
+ *
+ * Control groups are files of the host as well, and whoever owns a control
+ * group namespace may mount them writable: uid 0 and a user with a delegated
+ * tree would reach the groups of processes outside.  A nested user namespace
+ * could make itself one, so the world's user namespace allows no more.
  */
 
 #include <errno.h>
@@ -17,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "mount-helper/advice.h"
 #include "mount-helper/mounts.h"
 #include "mount-helper/steps.h"
@@ -39,8 +45,20 @@ cover(const char *path)
 	return 0;
 }
 
+static int
+forbid_cgroup_namespaces(void)
+{
+	_cleanup_(closep) int fd = -1;
+
+	fd = open("/proc/sys/user/max_cgroup_namespaces", O_WRONLY | O_CLOEXEC);
+	/* A kernel without control groups. */
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return fd_write_all(fd, "0", 1);
+}
+
 int
-proc_mount(bool root, struct errmsg *why)
+proc_mount(bool root, bool userns, struct errmsg *why)
 {
 	static const char *const writable[] = {
 		"/proc/sys",
@@ -68,6 +86,11 @@ proc_mount(bool root, struct errmsg *why)
 		return errmsg_set(why, r, "cannot mount a fresh /proc: %s%s",
 				  strerror(-r), advice_proc(r));
 	}
+	r = userns ? forbid_cgroup_namespaces() : 0;
+	if (r < 0)
+		return errmsg_set(why, r,
+				  "cannot forbid control group namespaces: %s",
+				  strerror(-r));
 	if (!root)
 		return 0;
 

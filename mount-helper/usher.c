@@ -68,8 +68,11 @@ enter_cgroup_namespace(struct errmsg *why)
 	r = step_begin(STEP_CGROUP_NS, why);
 	if (r < 0)
 		return r;
-	/* EINVAL: a kernel without control groups has nothing to hide. */
-	if (unshare(CLONE_NEWCGROUP) < 0 && errno != EINVAL)
+	/*
+	 * EINVAL: a kernel without control groups has nothing to hide.
+	 * ENOSPC: a world in a world; the outer one's namespace does.
+	 */
+	if (unshare(CLONE_NEWCGROUP) < 0 && errno != EINVAL && errno != ENOSPC)
 		return errmsg_set(why, -errno,
 				  "cannot make a control group namespace: %s",
 				  strerror(errno));
@@ -103,6 +106,8 @@ build(struct helper *h, struct mounts *mounts, struct errmsg *why)
 	r = enter_cgroup_namespace(why);
 	if (r == 0 && (h->plan.flags & PLAN_NET_NONE))
 		r = loopback_up(why);
+	if (r == 0)
+		r = stdfiles_fence(&h->stdfiles, why);
 	if (r == 0)
 		r = mounts_prepare(mounts, &h->plan, h->userns, why);
 	if (r == 0)
@@ -201,6 +206,7 @@ usher_main(struct helper *h)
 
 	(void)prctl(PR_SET_NAME, "pale-usher");
 	release_stdio();
+	stdfiles_fini(&h->stdfiles);
 	(void)close(pipe_fds[0]);
 	(void)close(pipe_fds[1]);
 	(void)close(h->init_sock);
