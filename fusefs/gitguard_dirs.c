@@ -311,8 +311,27 @@ gg_info_is_harmless(int dirfd, const char *name)
 bool
 gg_is_local_target(const char *target)
 {
-	return target && *target && !strchr(target, '/') &&
-	       strcmp(target, ".") != 0 && strcmp(target, "..") != 0;
+	if (!target || !*target || strchr(target, '/') ||
+	    strcmp(target, ".") == 0 || strcmp(target, "..") == 0)
+		return false;
+
+	/* git opens its message and state files for writing through a link. */
+	switch (gg_classify(target)) {
+	case GG_OTHER:
+	case GG_HEAD:
+	case GG_OBJECTS:
+	case GG_REFS:
+		return true;
+	case GG_CONFIG:
+	case GG_COMMONDIR:
+	case GG_GITDIR:
+	case GG_HOOKS:
+	case GG_INFO:
+	case GG_ATTRIBUTES:
+	case GG_DOTGIT:
+		break;
+	}
+	return false;
 }
 
 bool

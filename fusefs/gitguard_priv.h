@@ -57,8 +57,9 @@ bool gg_hooks_are_harmless(int dirfd, const char *name);
 bool gg_info_is_harmless(int dirfd, const char *name);
 
 /*
- * Whether a symlink leads to a name beside it.  All others are kept out of git
- * directories: git would write through them, and delete what is behind them.
+ * Whether a symlink leads to a name beside it that is not guarded.  All others
+ * are kept out of git directories: git would write through them, and delete
+ * what is behind them.
  */
 bool gg_is_local_target(const char *target);
 bool gg_is_local_link(int dirfd, const char *name);
