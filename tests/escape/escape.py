@@ -149,7 +149,7 @@ class Outside:
             [PALE, "run", "-q", "-m", mode, "-w", kw.pop("w", self.w),
              *options, "--", "python3", "-c", PRELUDE + code],
             env=kw.pop("env", self.env), cwd=kw.pop("cwd", self.w),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stdin=kw.pop("stdin", subprocess.DEVNULL), stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace",
             timeout=120, **kw)
 
