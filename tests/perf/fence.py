@@ -8,6 +8,7 @@ printed.  Not a test: nothing here passes or fails.
   fence.py [-n ROUNDS] [--base DIR] [start] [deny] [meta] [tree] [memory] [rules]
 """
 import argparse
+import json
 import os
 import shutil
 import statistics
@@ -92,35 +93,20 @@ def bench_tree(rounds, w):
                          stdout=subprocess.PIPE, text=True)
     while "ready" not in p.stdout.readline():
         pass
-    for pid in os.listdir("/proc"):
-        try:
-            with open("/proc/%s/cmdline" % pid) as f:
-                argv = f.read().split("\0")
-            if len(argv) < 2 or argv[1] != "warden":
-                continue
-            if not below(int(pid), p.pid):
-                continue
-            with open("/proc/%s/status" % pid) as f:
-                rss = [l for l in f if l.startswith("VmRSS")][0].split()[1]
-            fds = len(os.listdir("/proc/%s/fd" % pid))
-            print("memory: warden with %d looked-up inodes: %.1f MiB RSS, "
-                  "%.0f bytes an inode, %d descriptors" % (
-                      TREE_FILES, int(rss) / 1024,
-                      int(rss) * 1024 / TREE_FILES, fds))
-        except (OSError, ValueError):
-            continue
+    worlds = subprocess.run([PALE, "world", "list", "--json", "-w", big],
+                            capture_output=True, text=True).stdout
+    for line in worlds.splitlines():
+        pid = json.loads(line)["pid"]
+        with open("/proc/%d/status" % pid) as f:
+            rss = [l for l in f if l.startswith("RssAnon")][0].split()[1]
+        fds = len(os.listdir("/proc/%d/fd" % pid))
+        print("memory: warden with %d looked-up inodes: %.1f MiB anonymous, "
+              "%.0f bytes an inode, %d descriptors" % (
+                  TREE_FILES, int(rss) / 1024,
+                  int(rss) * 1024 / TREE_FILES, fds))
     p.kill()
     p.wait()
     shutil.rmtree(big)
-
-
-def below(pid, ancestor):
-    while pid > 1:
-        if pid == ancestor:
-            return True
-        with open("/proc/%d/stat" % pid) as f:
-            pid = int(f.read().rsplit(")", 1)[1].split()[1])
-    return False
 
 
 LOOP = """
