@@ -293,8 +293,9 @@ put_roots(struct builder *b)
 		if (policy->roots[i].kind == POLICY_ROOT_RW)
 			continue;
 		put(b, (struct plan_mount){ .kind = PLAN_FUSE,
-					    .index = index++,
+					    .index = index,
 					    .target = policy->roots[i].path });
+		index++;
 	}
 	put_plain(b, false, true);
 }
