@@ -80,7 +80,10 @@ exists(const char *id)
 
 START_TEST(no_directory_is_no_world)
 {
-	(void)setenv("XDG_RUNTIME_DIR", "/tmp/pale-test-none", 1);
+	char none[80];
+
+	(void)snprintf(none, sizeof(none), "%s/none", base);
+	(void)setenv("XDG_RUNTIME_DIR", none, 1);
 	ck_assert_int_eq(worlds_list(&list, &why), 0);
 	ck_assert_uint_eq(list.count, 0);
 }
