@@ -105,9 +105,12 @@ is_whole(const struct gitguard_at *commondir)
 static int
 judge_completion(int dirfd, enum gg_name class, struct gitguard_check *check)
 {
+	bool comes_alive = class == GG_HEAD && !gg_has_head(dirfd);
 	int r;
 
-	if (gg_is_gitdir(dirfd, GG_OTHER) || !gg_is_gitdir(dirfd, class))
+	if (!comes_alive && gg_is_gitdir(dirfd, GG_OTHER))
+		return 0;
+	if (!gg_is_gitdir(dirfd, class))
 		return 0;
 	r = gg_judge_dir(dirfd, check);
 	if (r < 0 || !check->held)

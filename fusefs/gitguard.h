@@ -6,8 +6,8 @@
  * The git guard: what a later plain git command *outside* the fence would
  * execute or trust is not changed from inside it.
  *
- * A git directory is recognised by structure at each use (HEAD with objects
- * and refs, or HEAD with commondir), never by name or by memory, so moving one
+ * A git directory is recognised by structure at each use (objects with refs,
+ * or HEAD with commondir), never by name or by memory, so moving one
  * or making one by hand changes nothing.  Only a handful of names can matter;
  * gitguard_cares() tells by the name alone, and for every other name nothing
  * more is done.

@@ -5,8 +5,9 @@
  *
  * An entry counts whatever its type: git follows symlinks here, and a dangling
  * one may lead somewhere later.  So everything that git would take for a git
- * directory is one for us, and some directories more.  Errors count as "it is
- * there".
+ * directory is one for us, and some directories more: objects and refs do
+ * without HEAD, since a commondir may lead there and git then reads the config.
+ * Errors count as "it is there".
  *
  * Searches of a tree are bounded in depth and number of entries; what is not
  * searched to the end is not harmless.
@@ -41,12 +42,17 @@ has(int dirfd, const char *name)
 bool
 gg_is_gitdir(int dirfd, enum gg_name with)
 {
-	if (with != GG_HEAD && !has(dirfd, "HEAD"))
-		return false;
-	if (with == GG_COMMONDIR || has(dirfd, "commondir"))
+	if ((with == GG_OBJECTS || has(dirfd, "objects")) &&
+	    (with == GG_REFS || has(dirfd, "refs")))
 		return true;
-	return (with == GG_OBJECTS || has(dirfd, "objects")) &&
-	       (with == GG_REFS || has(dirfd, "refs"));
+	return (with == GG_HEAD || has(dirfd, "HEAD")) &&
+	       (with == GG_COMMONDIR || has(dirfd, "commondir"));
+}
+
+bool
+gg_has_head(int dirfd)
+{
+	return has(dirfd, "HEAD");
 }
 
 int

@@ -43,6 +43,9 @@ bool gg_is_sample(const char *name);
  */
 bool gg_is_gitdir(int dirfd, enum gg_name with);
 
+/* Whether git would use it by itself, if it is a git directory. */
+bool gg_has_head(int dirfd);
+
 /* Whether the directory or one above it, up to the root served, is one. */
 bool gg_is_below_gitdir(const struct policy *policy, int dirfd);
 

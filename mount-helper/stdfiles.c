@@ -164,8 +164,7 @@ stdfiles_enter_world(void)
 		if (fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
 			continue;
 		if (path_of(fd, path) == 0)
-			opened = open(path,
-				      O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			opened = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (opened < 0)
 			opened = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		if (opened < 0 || dup2(opened, fd) < 0)

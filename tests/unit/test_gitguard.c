@@ -424,19 +424,17 @@ END_TEST
 
 START_TEST(a_directory_is_completed_only_when_harmless)
 {
-	static const char *const last[] = { "HEAD", "objects", "refs" };
+	static const char *const last[] = { "objects", "refs" };
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 2; i++) {
 		char path[32];
 
 		sh("rm -rf s; mkdir s");
-		for (int k = 0; k < 3; k++) {
-			snprintf(path, sizeof(path), "s/%s", last[k]);
-			if (k != i)
-				ok(op(POLICY_OP_MKDIR, path));
-		}
-		snprintf(path, sizeof(path), "s/%s", last[i]);
 		ok(put("s/config", UNSAFE));
+		ok(op(POLICY_OP_MKDIR, "s/HEAD"));
+		snprintf(path, sizeof(path), "s/%s", last[!i]);
+		ok(op(POLICY_OP_MKDIR, path));
+		snprintf(path, sizeof(path), "s/%s", last[i]);
 		refused(op(POLICY_OP_MKDIR, path), "git-config#core.fsmonitor");
 		refused(op(POLICY_OP_MKNOD, path), "git-config#core.fsmonitor");
 		refused(op(POLICY_OP_SYMLINK, path),
@@ -454,13 +452,25 @@ START_TEST(a_directory_is_completed_only_when_harmless)
 		ok(op(POLICY_OP_SYMLINK, "s/logs"));
 		refused(op(POLICY_OP_MKDIR, path), "git-dir");
 		ok(op(POLICY_OP_UNLINK, "s/logs"));
-		if (i == 0) {
-			ok(put("s/commondir", "../evil.git"));
-			refused(op(POLICY_OP_MKDIR, path), "git-dir");
-			ok(op(POLICY_OP_UNLINK, "s/commondir"));
-		}
 		ok(op(POLICY_OP_MKDIR, path));
 	}
+}
+END_TEST
+
+/* What came as data has not been judged before it has a HEAD. */
+START_TEST(a_directory_of_the_host_comes_alive_only_when_harmless)
+{
+	sh("mkdir s/objects s/refs");
+	refused(put("s/config", UNSAFE), "git-config#core.fsmonitor");
+	refused(put("s/commondir", "../evil.git"), "git-dir");
+	sh("printf '[core]\n\tfsmonitor = evil\n' > s/config");
+	refused(op(POLICY_OP_MKDIR, "s/HEAD"), "git-config#core.fsmonitor");
+	refused(put("s/HEAD", "x"), "git-config#core.fsmonitor");
+	ok(put("s/f", ""));
+	refused(move("s/f", "s/HEAD"), "git-config#core.fsmonitor");
+	refused(hard_link("s/f", "s/HEAD"), "git-config#core.fsmonitor");
+	sh("rm s/config");
+	ok(put("s/HEAD", "ref: refs/heads/m"));
 }
 END_TEST
 
@@ -484,10 +494,14 @@ END_TEST
 
 START_TEST(taking_a_git_directory_apart_is_no_way_round)
 {
+	/* A commondir may lead here, and needs no HEAD in it. */
 	ok(move("g/HEAD", "g/x"));
+	refused(put("g/config", UNSAFE), "git-dir");
+	ok(put("s/f", UNSAFE));
+	refused(move("s/f", "g/config"), "git-config#core.fsmonitor");
+	ok(move("g/refs", "g/y"));
 	ok(put("g/config", UNSAFE));
-	refused(move("g/x", "g/HEAD"), "git-config#core.fsmonitor");
-	refused(hard_link("g/x", "g/HEAD"), "git-config#core.fsmonitor");
+	refused(move("g/y", "g/refs"), "git-config#core.fsmonitor");
 }
 END_TEST
 
@@ -714,6 +728,8 @@ main(void)
 	tcase_add_test(tc, the_published_config_is_nobody_elses_file);
 	tcase_add_test(tc, a_config_that_is_no_file_is_refused);
 	tcase_add_test(tc, a_directory_is_completed_only_when_harmless);
+	tcase_add_test(
+		tc, a_directory_of_the_host_comes_alive_only_when_harmless);
 	tcase_add_test(tc, what_was_open_before_completion_leads_nowhere);
 	tcase_add_test(tc, taking_a_git_directory_apart_is_no_way_round);
 	tcase_add_test(tc, a_gitfile_leads_to_guarded_places_only);
