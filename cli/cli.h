@@ -50,6 +50,7 @@
 	X("why", cmd_why, false, "tell what the fence would answer")         \
 	X("policy", cmd_policy, false, "show or check the policy in force")  \
 	X("world", cmd_world, false, "list, show, change and stop worlds")   \
+	X("home", cmd_home, false, "show or reset a private home")           \
 	X("mount", cmd_mount, false, "mount a fenced view for the host")     \
 	X("umount", cmd_umount, false, "take such a mount away")             \
 	X("doctor", cmd_doctor, false, "tell what this machine can enforce") \

@@ -75,4 +75,7 @@ int launch_summary(struct launch *launch, int timeout_ms, char **ret_json);
 
 void launch_fini(struct launch *launch);
 
+/* Where the private home of a workspace is kept; there or not.  -ENOMEM. */
+int launch_home_dir(const char *workspace, char **ret_dir);
+
 #endif

@@ -70,17 +70,26 @@ path_hash(const char *path)
 	return hash;
 }
 
+int
+launch_home_dir(const char *workspace, char **ret_dir)
+{
+	_cleanup_(freep) char *state = NULL;
+
+	if (dirs_state(&state) < 0 ||
+	    asprintf(ret_dir, "%s/homes/%016llx", state,
+		     (unsigned long long)path_hash(workspace)) < 0)
+		return -ENOMEM;
+	return 0;
+}
+
 static int
 find_home(const struct policy *policy, struct launch_places *places,
 	  struct errmsg *why)
 {
-	_cleanup_(freep) char *state = NULL;
 	_cleanup_(freep) char *dir = NULL;
 	int r;
 
-	if (dirs_state(&state) < 0 ||
-	    asprintf(&dir, "%s/homes/%016llx", state,
-		     (unsigned long long)path_hash(policy->roots[0].path)) < 0)
+	if (launch_home_dir(policy->roots[0].path, &dir) < 0)
 		return no_memory(why);
 	if (asprintf(&places->home_upper, "%s/upper", dir) < 0 ||
 	    asprintf(&places->home_work, "%s/work", dir) < 0)
