@@ -156,7 +156,8 @@ judge_rules(struct fs_call *call, const struct fence_at *at,
 		return allow;
 
 	r = rules_step(call->policy->rules, ret_marks->state, at->name,
-		       at->is_dir || ret_below, &match, ret_below);
+		       at->is_dir || at->is_symlink || ret_below, &match,
+		       ret_below);
 	if (r < 0)
 		return (struct policy_verdict){ .error = r };
 	if (match.hide.text)
@@ -165,6 +166,25 @@ judge_rules(struct fs_call *call, const struct fence_at *at,
 		return deny_rule(-EACCES, POLICY_CODE_PROTECTED,
 				 &match.protect);
 	return allow;
+}
+
+/*
+ * A symlink that comes to a name through which a rule goes would lead around
+ * the rule: what is looked up below that name would be looked up elsewhere.
+ */
+static struct policy_verdict
+judge_symlink(struct fs_call *call, const struct fence_at *at,
+	      const struct fs_marks *dir)
+{
+	bool through = false;
+	int r = 0;
+
+	if (!rules_empty(call->policy->rules))
+		r = rules_go_through(call->policy->rules, dir->state, at->name,
+				     &through);
+	if (r < 0)
+		return (struct policy_verdict){ .error = r };
+	return through ? policy_deny_symlink() : (struct policy_verdict){ 0 };
 }
 
 /*
@@ -194,6 +214,8 @@ judge_name(struct fs_call *call, enum policy_op op, const struct fence_at *at,
 	if (!policy_root_writable(call->policy))
 		return policy_deny_mode();
 	verdict = judge_rules(call, at, &marks, NULL);
+	if (verdict.error == 0 && op == POLICY_OP_SYMLINK)
+		verdict = judge_symlink(call, at, &marks);
 	if (verdict.error < 0 || !call->policy->git_guard)
 		return verdict;
 
@@ -311,6 +333,8 @@ judge_rename_rules(struct fs_call *call, const struct fence_at *from,
 				    from->is_dir || to->is_dir ? &there : NULL);
 	if (verdict.error == 0)
 		verdict = judge_moved_dir(from, here, there);
+	if (verdict.error == 0 && from->is_symlink)
+		verdict = judge_symlink(call, to, &ret_marks[1]);
 	return verdict;
 }
 
@@ -410,6 +434,8 @@ judge_link(struct fs_call *call, struct fs_inode *inode,
 			return verdict;
 	}
 	verdict = judge_rules(call, to, &marks, NULL);
+	if (verdict.error == 0 && to->is_symlink)
+		verdict = judge_symlink(call, to, &marks);
 	if (verdict.error < 0 || !call->policy->git_guard)
 		return verdict;
 

@@ -28,6 +28,7 @@ struct fence_at {
 	int dirfd;
 	const char *name;
 	bool is_dir;	    /* what the name is or shall become */
+	bool is_symlink;    /* and it stands for a directory, maybe */
 	const char *target; /* of a symlink to be made, else NULL */
 };
 

@@ -29,8 +29,8 @@ struct place {
 	const char *name;
 	int dirfd; /* of the parent; -1 when it is not there */
 	unsigned char below;
-	bool is_dir;
-	const struct rule_state *state; /* below the name */
+	bool is_dir, is_symlink;
+	const struct rule_state *above, *state; /* of the parent, and below */
 };
 
 static void
@@ -77,6 +77,7 @@ walk(struct policy *policy, struct place *place)
 		if (r < 0)
 			return r;
 	}
+	place->above = state;
 	return rules_step(policy->rules, state, place->name, true, &match,
 			  &place->state);
 }
@@ -107,9 +108,10 @@ find_place(struct policy *policy, const char *path, struct place *ret_place)
 	if (r < 0)
 		return 1;
 	ret_place->dirfd = r;
-	ret_place->is_dir =
-		fstatat(r, ret_place->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		S_ISDIR(st.st_mode);
+	if (fstatat(r, ret_place->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+		ret_place->is_dir = S_ISDIR(st.st_mode);
+		ret_place->is_symlink = S_ISLNK(st.st_mode);
+	}
 	return 1;
 }
 
@@ -162,15 +164,33 @@ ask_git(const struct policy *policy, enum policy_op op,
 static bool
 would_be_dir(enum policy_op op, const struct place *place)
 {
-	return op == POLICY_OP_MKDIR || op == POLICY_OP_RMDIR || place->is_dir;
+	return op == POLICY_OP_MKDIR || op == POLICY_OP_RMDIR ||
+	       place->is_dir ||
+	       (place->is_symlink &&
+		(op == POLICY_OP_RENAME || op == POLICY_OP_LINK));
+}
+
+/* Whether it would put a symlink where a rule goes on below the name. */
+static int
+leads_around(struct policy *policy, enum policy_op op, const struct place *from,
+	     const struct place *to, bool *ret_around)
+{
+	const struct place *new = op == POLICY_OP_SYMLINK ? from : to;
+
+	*ret_around = false;
+	if (!new->name || (op != POLICY_OP_SYMLINK && !from->is_symlink))
+		return 0;
+	return rules_go_through(policy->rules, new->above, new->name,
+				ret_around);
 }
 
 static int
-ask_disk(const struct policy *policy, enum policy_op op,
-	 const struct place *from, const struct place *to, char *rule_buf,
-	 size_t rule_size, struct policy_verdict *verdict)
+ask_disk(struct policy *policy, enum policy_op op, const struct place *from,
+	 const struct place *to, char *rule_buf, size_t rule_size,
+	 struct policy_verdict *verdict)
 {
 	_cleanup_(gitguard_end) struct gitguard_check check = { 0 };
+	bool around;
 	int r;
 
 	if (op == POLICY_OP_RENAME && to->name && from->is_dir &&
@@ -181,6 +201,13 @@ ask_disk(const struct policy *policy, enum policy_op op,
 			.rule = "rules differ below the moved directory",
 			.source = "fence"
 		};
+		return 0;
+	}
+	r = leads_around(policy, op, from, to, &around);
+	if (r < 0)
+		return r;
+	if (around) {
+		*verdict = policy_deny_symlink();
 		return 0;
 	}
 	r = ask_git(policy, op, from, to, &check);
@@ -194,6 +221,30 @@ ask_disk(const struct policy *policy, enum policy_op op,
 	*verdict = check.verdict;
 	verdict->rule = rule_buf;
 	return 0;
+}
+
+/*
+ * Mode and rules.  The kernel looks up what is to be renamed or linked, and the
+ * directories on the way to both names, before it asks for anything: what is
+ * hidden of these is not there.
+ */
+static struct policy_verdict
+decide_names(const struct policy *policy, enum policy_op op, const char *path,
+	     const char *path2, const struct place *from)
+{
+	bool is_dir = would_be_dir(op, from);
+	struct policy_verdict verdict, verdict2;
+
+	if (!path2)
+		return policy_decide_path(policy, op, path, is_dir);
+	verdict = policy_decide_path(policy, POLICY_OP_READ, path, is_dir);
+	if (verdict.error != 0)
+		return verdict;
+	verdict = policy_decide_path(policy, op, path, is_dir);
+	verdict2 = policy_decide_path(policy, op, path2, is_dir);
+	if (verdict.error == 0 || verdict2.error == -ENOENT)
+		return verdict2;
+	return verdict;
 }
 
 int
@@ -214,9 +265,7 @@ fence_why(struct policy *policy, enum policy_op op, const char *path,
 	if (inside2 < 0)
 		return inside2;
 
-	verdict = policy_decide_path(policy, op, path, would_be_dir(op, &from));
-	if (verdict.error == 0 && path2)
-		verdict = policy_decide_path(policy, op, path2, from.is_dir);
+	verdict = decide_names(policy, op, path, path2, &from);
 	if (verdict.error == 0 && inside && op != POLICY_OP_READ) {
 		r = ask_disk(policy, op, &from, &to, rule_buf, rule_size,
 			     &verdict);

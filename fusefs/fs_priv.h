@@ -197,6 +197,12 @@ fs_inode_is_dir(const struct fs_inode *inode)
 	return S_ISDIR((mode_t)inode->type << 12);
 }
 
+static inline bool
+fs_inode_is_symlink(const struct fs_inode *inode)
+{
+	return S_ISLNK((mode_t)inode->type << 12);
+}
+
 struct fs_inode *fs_inode_ref(struct fs_inode *inode);
 /* Drops one reference; frees what nobody knows any more.  Returns NULL. */
 struct fs_inode *fs_inode_put(struct fs *fs, struct fs_inode *inode);

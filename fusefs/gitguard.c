@@ -573,6 +573,16 @@ gitguard_link(struct gitguard *guard, const struct policy *policy,
 
 /* ---- by descriptor ---- */
 
+/* What the kernel adds to a name that was unlinked. */
+static bool
+is_removed(const char *name)
+{
+	static const char mark[] = " (deleted)";
+	size_t len = strlen(name), mark_len = sizeof(mark) - 1;
+
+	return len > mark_len && strcmp(name + len - mark_len, mark) == 0;
+}
+
 int
 gitguard_check_fd(struct gitguard *guard, const struct policy *policy,
 		  enum policy_op op, int fd, struct gitguard_check *ret_check)
@@ -603,6 +613,9 @@ gitguard_check_fd(struct gitguard *guard, const struct policy *policy,
 	if (dirfd < 0 ||
 	    fstatat(dirfd, at.name, &now, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    now.st_ino != st.st_ino || now.st_dev != st.st_dev)
-		return gitguard_cares(op, &at) ? refuse(ret_check) : 0;
+		/* Of other names it was asked when they came. */
+		return !is_removed(at.name) && gitguard_cares(op, &at)
+			       ? refuse(ret_check)
+			       : 0;
 	return gitguard_check(guard, policy, op, &at, ret_check);
 }

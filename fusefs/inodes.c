@@ -498,10 +498,11 @@ fs_inode_set_marks(struct fs *fs, struct fs_inode *inode,
 	fs_shard_unlock(shard);
 }
 
-void
+bool
 fs_inode_pin(struct fs *fs, struct fs_inode *inode, int fd)
 {
 	struct fs_shard *shard = fs_shard_of(fs, inode);
+	bool is_new;
 
 	fs_shard_lock(shard);
 	if (inode->fd < 0) {
@@ -509,9 +510,11 @@ fs_inode_pin(struct fs *fs, struct fs_inode *inode, int fd)
 		shard->n_fds++;
 	}
 	fs_idle_remove(shard, inode);
+	is_new = !(inode->flags & FS_INODE_PINNED);
 	inode->flags |= FS_INODE_PINNED;
 	fs_shard_unlock(shard);
 	closep(&fd);
+	return is_new;
 }
 
 void

@@ -83,10 +83,10 @@ void fs_inode_set_marks(struct fs *fs, struct fs_inode *inode,
 
 /*
  * Gives the inode a descriptor (taken) that stays open: it is about to lose
- * the name by which it could be opened again.  fs_inode_unpin() when it did
- * not lose it after all.
+ * the name by which it could be opened again.  False when it was pinned
+ * before; else fs_inode_unpin() when it did not lose the name after all.
  */
-void fs_inode_pin(struct fs *fs, struct fs_inode *inode, int fd);
+bool fs_inode_pin(struct fs *fs, struct fs_inode *inode, int fd);
 void fs_inode_unpin(struct fs *fs, struct fs_inode *inode);
 
 /* Lists of open files; the inode's shard lock is taken inside. */

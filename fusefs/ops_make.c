@@ -101,7 +101,9 @@ fence_make_link(struct fs_call *call, const struct make *make,
 	_cleanup_(fs_hold_done) struct fs_hold parent_hold = FS_HOLD_NONE;
 	struct fs_inode *parent = NULL;
 	char name[NAME_MAX + 1];
-	struct fence_at from = { .dirfd = -1, .name = name };
+	struct fence_at from = { .dirfd = -1,
+				 .name = name,
+				 .is_symlink = to->is_symlink };
 	int r;
 
 	if (!(make->source->flags & FS_INODE_PINNED) &&
@@ -136,6 +138,10 @@ fs_do_make(struct fs_call *call, fuse_ino_t parent, const struct make *make,
 				.dirfd = dir.fd,
 				.name = make->name,
 				.is_dir = make->op == POLICY_OP_MKDIR,
+				.is_symlink =
+					make->op == POLICY_OP_SYMLINK ||
+					(make->source &&
+					 fs_inode_is_symlink(make->source)),
 				.target = make->target };
 	r = make->op == POLICY_OP_LINK ? fence_make_link(call, make, &at, &step)
 				       : fence_name(call, make->op, &at, &step);

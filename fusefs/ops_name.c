@@ -22,16 +22,35 @@
 struct target {
 	struct statx stx;
 	struct fs_inode *inode; /* referenced, or NULL */
+	bool pinned;		/* by us */
 };
+
+/* A hard link whose other name is the one it was last seen by. */
+static bool
+has_other_place(struct fs *fs, const struct target *target,
+		const struct fs_inode *dir, const char *name)
+{
+	struct fs_inode *parent = NULL;
+	char place[NAME_MAX + 1];
+	bool other;
+
+	if (target->stx.stx_nlink < 2 || S_ISDIR(target->stx.stx_mode) ||
+	    fs_inode_place(fs, target->inode, &parent, place) < 0)
+		return false;
+	other = parent != dir || strcmp(place, name) != 0;
+	fs_inode_put(fs, parent);
+	return other;
+}
 
 /*
  * Finds out what a name leads to.  `pin`: its inode, if known, gets a
- * descriptor that stays.
+ * descriptor that stays, unless it can be opened by another name.
  */
 static int
-find_target(struct fs *fs, int dirfd, const char *name, bool pin,
-	    struct target *ret_target)
+find_target(struct fs *fs, const struct fs_hold *dir, const char *name,
+	    bool pin, struct target *ret_target)
 {
+	int dirfd = dir->fd;
 	_cleanup_(closep) int fd = -1;
 	struct target target = { 0 };
 	struct fs_ident ident;
@@ -51,8 +70,9 @@ find_target(struct fs *fs, int dirfd, const char *name, bool pin,
 		return r;
 
 	target.inode = fs_inode_find(fs, &ident);
-	if (target.inode && pin)
-		fs_inode_pin(fs, target.inode, take_fd(&fd));
+	if (target.inode && pin &&
+	    !has_other_place(fs, &target, dir->inode, name))
+		target.pinned = fs_inode_pin(fs, target.inode, take_fd(&fd));
 	*ret_target = target;
 	return 0;
 }
@@ -61,7 +81,7 @@ find_target(struct fs *fs, int dirfd, const char *name, bool pin,
 static void
 keep_target(struct fs *fs, struct target *target)
 {
-	if (target->inode)
+	if (target->pinned)
 		fs_inode_unpin(fs, target->inode);
 }
 
@@ -87,7 +107,7 @@ fs_do_remove(struct fs_call *call, fuse_ino_t parent, const char *name,
 	if (r < 0)
 		return r;
 
-	r = find_target(call->fs, dir.fd, name, true, &target);
+	r = find_target(call->fs, &dir, name, true, &target);
 	if (r == 0)
 		r = fs_as_caller(call);
 	if (r == 0) {
@@ -222,11 +242,11 @@ rename_targets(struct fs_call *call, struct renaming *renaming,
 	bool exchange = renaming->flags & RENAME_EXCHANGE;
 	int r;
 
-	r = find_target(call->fs, renaming->dirs[0].fd, renaming->names[0],
-			false, &renaming->targets[0]);
+	r = find_target(call->fs, &renaming->dirs[0], renaming->names[0], false,
+			&renaming->targets[0]);
 	if (r < 0)
 		return r;
-	r = find_target(call->fs, renaming->dirs[1].fd, renaming->names[1],
+	r = find_target(call->fs, &renaming->dirs[1], renaming->names[1],
 			!exchange, &renaming->targets[1]);
 	renaming->has_to = r == 0;
 	if (r < 0 && (r != -ENOENT || exchange))
@@ -237,11 +257,14 @@ rename_targets(struct fs_call *call, struct renaming *renaming,
 			.dir = renaming->dirs[i].inode,
 			.dirfd = renaming->dirs[i].fd,
 			.name = renaming->names[i],
-			.is_dir = S_ISDIR(renaming->targets[i].stx.stx_mode)
+			.is_dir = S_ISDIR(renaming->targets[i].stx.stx_mode),
+			.is_symlink = S_ISLNK(renaming->targets[i].stx.stx_mode)
 		};
 	/* What is not there yet becomes what is moved there. */
-	if (!exchange)
+	if (!exchange) {
 		at[1].is_dir = at[0].is_dir;
+		at[1].is_symlink = at[0].is_symlink;
+	}
 	return 0;
 }
 
@@ -266,7 +289,7 @@ fs_do_rename(struct fs_call *call, struct renaming *renaming,
 	if (r == 0 && step.git.action == GITGUARD_PUBLISH) {
 		/* The lock file's inode is about to have no name. */
 		fs_inode_put(fs, take_ptr(&renaming->targets[0].inode));
-		r = find_target(fs, at[0].dirfd, at[0].name, true,
+		r = find_target(fs, &renaming->dirs[0], at[0].name, true,
 				&renaming->targets[0]);
 	}
 	if (r == 0)

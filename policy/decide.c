@@ -7,6 +7,7 @@
  */
 
 #include <ctype.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -99,6 +100,17 @@ policy_deny_mode(void)
 	};
 }
 
+struct policy_verdict
+policy_deny_symlink(void)
+{
+	return (struct policy_verdict){
+		.error = -EACCES,
+		.code = POLICY_CODE_PROTECTED,
+		.rule = "a rule goes through the symlink's name",
+		.source = "fence",
+	};
+}
+
 static bool
 creates(enum policy_op op)
 {
@@ -128,6 +140,34 @@ allow(void)
 	return (struct policy_verdict){ 0 };
 }
 
+/*
+ * Nothing below a hidden directory is found, whatever is asked of it, and
+ * whatever an exception says of names below.
+ */
+static bool
+parent_hidden(const struct policy *policy, const char *rest,
+	      struct rule_match *ret_match)
+{
+	const struct rule_state *dir = rules_root(policy->rules);
+	const char *slash;
+
+	for (; dir && (slash = strchr(rest, '/')); rest = slash + 1) {
+		char name[NAME_MAX + 1];
+		size_t len = (size_t)(slash - rest);
+
+		/* No file system has such a name. */
+		if (len >= sizeof(name))
+			return false;
+		memcpy(name, rest, len);
+		name[len] = '\0';
+		if (rules_step(policy->rules, dir, name, true, ret_match,
+			       &dir) < 0 ||
+		    ret_match->hide.text)
+			return true;
+	}
+	return false;
+}
+
 /* Inside a root that the FUSE session serves. */
 static struct policy_verdict
 decide_fenced(const struct policy *policy, enum policy_op op, const char *rest,
@@ -135,6 +175,9 @@ decide_fenced(const struct policy *policy, enum policy_op op, const char *rest,
 {
 	struct rule_match match;
 
+	if (parent_hidden(policy, rest, &match))
+		return deny_hidden(POLICY_OP_READ, match.hide.text,
+				   match.hide.source);
 	/*
 	 * A symlink may lead to a directory, and then stands for one.  When
 	 * memory is out the match says so itself: it refuses.

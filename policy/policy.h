@@ -238,4 +238,7 @@ policy_root_writable(const struct policy *policy)
 /* The verdict for a refusal by mode (EROFS). */
 struct policy_verdict policy_deny_mode(void);
 
+/* The refusal of a symlink that would lead around a rule. */
+struct policy_verdict policy_deny_symlink(void);
+
 #endif

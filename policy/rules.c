@@ -358,9 +358,10 @@ edge_get(struct rules *rules, uint32_t node, const char *glob, bool folds,
 
 /* Lays the path of a pattern; *ret_edge is its last edge. */
 static int
-lay_path(struct rules *rules, const struct pattern *p, bool folds,
-	 uint32_t *ret_edge)
+lay_path(struct rules *rules, const struct pattern *p, enum rule_kind kind,
+	 bool folds, uint32_t *ret_edge)
 {
+	bool guards = kind != RULE_ALLOW && !p->negated;
 	uint32_t node = p->floating ? NODE_ANYWHERE : NODE_TOP, edge = NONE;
 
 	for (size_t i = 0; i < p->parts.count; i++) {
@@ -376,6 +377,7 @@ lay_path(struct rules *rules, const struct pattern *p, bool folds,
 					return r;
 				rules->nodes[node].deep = target;
 			}
+			rules->nodes[target].guards |= guards;
 			node = target;
 			continue;
 		}
@@ -389,6 +391,8 @@ lay_path(struct rules *rules, const struct pattern *p, bool folds,
 				return r;
 			rules->edges[edge].target = target;
 		}
+		if (!is_last)
+			rules->nodes[target].guards |= guards;
 		node = target;
 	}
 	*ret_edge = edge;
@@ -440,7 +444,7 @@ rule_insert(struct rules *rules, enum rule_kind kind, const char *text,
 	r = grow(&rules->rules, rules->n_rules, sizeof(*rules->rules));
 	if (r < 0)
 		return r;
-	r = lay_path(rules, p, builtin, &edge);
+	r = lay_path(rules, p, kind, builtin, &edge);
 	if (r < 0)
 		return r;
 

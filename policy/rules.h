@@ -75,6 +75,13 @@ int rules_step(struct rules *rules, const struct rule_state *dir,
 	       const char *name, bool is_dir, struct rule_match *ret_match,
 	       const struct rule_state **ret_below);
 
+/*
+ * Whether a rule goes on below `name` that does not go on below any other name
+ * of `dir`: then a symlink of that name would lead around it.
+ */
+int rules_go_through(struct rules *rules, const struct rule_state *dir,
+		     const char *name, bool *ret_through);
+
 /* Walks a relative path ("a/b/c", "" for the root) from the root. */
 int rules_match_path(struct rules *rules, const char *path, bool is_dir,
 		     struct rule_match *ret_match);

@@ -76,6 +76,7 @@ struct node {
 	uint32_t deep;	       /* the node of a "**" that begins here */
 	bool is_deep;
 	bool has_whole;
+	bool guards; /* a protect or hide rule goes through it */
 };
 
 struct edge {

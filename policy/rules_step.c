@@ -15,6 +15,9 @@
 #define STATES_MAX   (1u << 16) /* a hostile tree may make many */
 #define STATES_NODES (1u << 22) /* and large ones */
 
+/* A name that only a pattern for any name matches. */
+#define ANY_NAME "\001\002\001"
+
 /* One step under way: the name, taken apart once, and what was found. */
 struct step {
 	struct rules *rules;
@@ -394,6 +397,32 @@ rules_step(struct rules *rules, const struct rule_state *dir, const char *name,
 	if (s.nodes != s.few)
 		free(s.nodes);
 	return s.error < 0 ? refuse(ret_match) : 0;
+}
+
+int
+rules_go_through(struct rules *rules, const struct rule_state *dir,
+		 const char *name, bool *ret_through)
+{
+	const struct rule_state *here, *other;
+	struct rule_match match;
+	uint32_t at = 0;
+	int r;
+
+	*ret_through = false;
+	r = rules_step(rules, dir, name, true, &match, &here);
+	if (r < 0 || here->holds.n == 0)
+		return r;
+	r = rules_step(rules, dir, ANY_NAME, true, &match, &other);
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < here->holds.n; i++) {
+		while (at < other->holds.n && other->nodes[at] < here->nodes[i])
+			at++;
+		if (at < other->holds.n && other->nodes[at] == here->nodes[i])
+			continue;
+		*ret_through |= rules->nodes[here->nodes[i]].guards;
+	}
+	return 0;
 }
 
 int

@@ -126,6 +126,25 @@ START_TEST(a_hidden_name_does_not_exist_and_cannot_be_made)
 }
 END_TEST
 
+START_TEST(nothing_is_found_below_a_hidden_directory)
+{
+	ck_assert_int_eq(
+		rules_add(policy->rules, RULE_HIDE, "secret/", "config", NULL),
+		0);
+	ck_assert_int_eq(
+		rules_add(policy->rules, RULE_ALLOW, "e", "--allow", NULL), 0);
+	HIDDEN(CREATE, "/w/secret/new", -ENOENT);
+	HIDDEN(RENAME, "/w/a/secret/new", -ENOENT);
+	HIDDEN(MKDIR, "/w/secret/.envrc", -ENOENT);
+	HIDDEN(READ, "/w/secret/d/f", -ENOENT);
+	/* What is let in below it cannot be reached. */
+	HIDDEN(READ, "/w/secret/e", -ENOENT);
+	HIDDEN(CREATE, "/w/secret/e/f", -ENOENT);
+	policy->mode = POLICY_READ_ONLY;
+	HIDDEN(CREATE, "/w/secret/new", -ENOENT);
+}
+END_TEST
+
 START_TEST(a_hidden_path_outside_covers_all_below_it)
 {
 	ck_assert_int_eq(strv_add(&policy->hide_paths, "/home/u/.ssh"), 0);
@@ -211,6 +230,7 @@ main(void)
 	tcase_add_test(tc, a_denial_by_mode_names_the_mode);
 	tcase_add_test(tc, a_denial_by_rule_names_the_rule_and_its_source);
 	tcase_add_test(tc, a_hidden_name_does_not_exist_and_cannot_be_made);
+	tcase_add_test(tc, nothing_is_found_below_a_hidden_directory);
 	tcase_add_test(tc, a_hidden_path_outside_covers_all_below_it);
 	tcase_add_test(tc, sinks_take_bytes_and_nothing_else);
 	tcase_add_test(tc,

@@ -66,6 +66,17 @@ state_at(const char *path)
 	return state;
 }
 
+/* Whether a symlink of that name would lead around a rule. */
+static bool
+goes_through(const char *dir, const char *name)
+{
+	bool through;
+
+	ck_assert_int_eq(rules_go_through(rules, state_at(dir), name, &through),
+			 0);
+	return through;
+}
+
 START_TEST(a_plain_name_matches_at_any_depth_and_all_below_it)
 {
 	add(RULE_PROTECT, "keep", "config");
@@ -242,6 +253,39 @@ START_TEST(places_where_rules_differ_are_in_different_states)
 	ck_assert_ptr_eq(state_at("node_modules/p"),
 			 state_at("x/node_modules/q/r"));
 	ck_assert_ptr_ne(state_at(".vscode"), state_at("b"));
+}
+END_TEST
+
+START_TEST(a_rule_goes_through_the_names_above_its_last)
+{
+	ck_assert_int_eq(rules_add_builtin(rules), 0);
+	add(RULE_PROTECT, "/keep/hooks/pre", "config");
+	add(RULE_PROTECT, "*.pem", "config");
+	add(RULE_PROTECT, "docs/**", "config");
+	add(RULE_HIDE, "/x?/secret", "config");
+	ck_assert(goes_through("", ".vscode"));
+	ck_assert(goes_through("a/b", ".VSCode"));
+	ck_assert(goes_through("", "keep"));
+	ck_assert(goes_through("keep", "hooks"));
+	ck_assert(goes_through("", "x1"));
+	ck_assert(goes_through("", "docs"));
+	/* The last name is the rule's own. */
+	ck_assert(!goes_through("keep/hooks", "pre"));
+	ck_assert(!goes_through("a", "keep"));
+	ck_assert(!goes_through("", "node_modules"));
+	ck_assert(!goes_through("node_modules", "x"));
+	ck_assert(!goes_through("", "src"));
+	ck_assert(!goes_through("a", "b.pem"));
+}
+END_TEST
+
+START_TEST(what_only_lifts_goes_through_nothing)
+{
+	add(RULE_PROTECT, "*.txt", "config");
+	add(RULE_PROTECT, "!/free/x.txt", "config");
+	add(RULE_ALLOW, "/open/x.txt", "--allow");
+	ck_assert(!goes_through("", "free"));
+	ck_assert(!goes_through("", "open"));
 }
 END_TEST
 
@@ -460,6 +504,8 @@ main(void)
 		a_pattern_that_can_match_nothing_is_refused_with_a_sentence);
 	tcase_add_test(tc, ordinary_directories_are_in_one_state);
 	tcase_add_test(tc, places_where_rules_differ_are_in_different_states);
+	tcase_add_test(tc, a_rule_goes_through_the_names_above_its_last);
+	tcase_add_test(tc, what_only_lifts_goes_through_nothing);
 	tcase_add_test(tc, no_memory_means_that_everything_is_refused);
 	tcase_add_test(tc, building_reports_that_memory_is_out);
 	tcase_add_test(tc, the_number_of_states_is_bounded);
