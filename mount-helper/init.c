@@ -124,6 +124,21 @@ confine(struct init *init, int listener_pipe, struct errmsg *why)
 }
 
 /*
+ * Until its attributes are asked for, the kernel takes the root of a FUSE mount
+ * for root's.  In a user namespace without root that is nobody, and nothing may
+ * be made or removed there.
+ */
+static void
+look_at_roots(const struct plan *plan)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < plan->n_mounts; i++)
+		if (plan->mounts[i].kind == PLAN_FUSE)
+			(void)stat(plan->mounts[i].target, &st);
+}
+
+/*
  * Before GO: the first request to the mount waits for the warden, which is
  * still coming up.  init has no capability that would open a directory which
  * is closed to the command.
@@ -139,6 +154,7 @@ enter_directory(const struct helper *h, struct errmsg *why)
 		return errmsg_set(why, -errno,
 				  "cannot enter '%s' in the world: %s",
 				  h->plan.cwd, strerror(errno));
+	look_at_roots(&h->plan);
 	return 0;
 }
 
