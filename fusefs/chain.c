@@ -5,8 +5,11 @@
  * an inode to the path that the inmate would spell.
  *
  * A place is what was last seen and may be out of date: the host moves things
- * without telling.  Two such places can even form a ring, so a climb is
- * bounded.
+ * without telling.  Two such places could even form a ring, whose inodes would
+ * keep each other; so a directory's new place is followed upwards, and what
+ * leads back to it is forgotten.  Two threads may each close half of a ring,
+ * and each follows after it has placed, so that the later one finds it.  Climbs
+ * are bounded all the same.
  */
 
 #include "fusefs/inodes.h"
@@ -77,7 +80,8 @@ chain_push(struct fs_chain *chain, struct fs_inode *inode, fs_chain_stop *stop,
 		link->name = strdup(inode->name);
 		r = link->name ? 0 : -ENOMEM;
 	}
-	if (r == 0 && inode->parent && !(stop && stop(inode, arg)))
+	chain->stopped = stop && stop(inode, arg);
+	if (r == 0 && inode->parent && !chain->stopped)
 		*ret_parent = fs_inode_ref(inode->parent);
 	fs_shard_unlock(shard);
 	return r;
@@ -95,6 +99,9 @@ fs_chain_climb(struct fs *fs, struct fs_inode *inode, fs_chain_stop *stop,
 		struct fs_inode *parent = NULL;
 
 		r = chain_push(&chain, inode, stop, arg, &parent);
+		if (r == 0 && !parent && !(inode->flags & FS_INODE_ROOT) &&
+		    !chain.stopped)
+			r = -ESTALE;
 		inode = parent;
 	}
 	if (r < 0) {
@@ -103,6 +110,65 @@ fs_chain_climb(struct fs *fs, struct fs_inode *inode, fs_chain_stop *stop,
 	}
 	*ret_chain = chain;
 	return 0;
+}
+
+/* Forgets the place if it is in `parent`; else *ret_parent is where it is. */
+static bool
+forget_place_in(struct fs *fs, struct fs_inode *inode,
+		const struct fs_inode *parent, struct fs_inode **ret_parent)
+{
+	struct fs_shard *shard = fs_shard_of(fs, inode);
+	struct fs_inode *old = NULL;
+	char *name = NULL;
+
+	*ret_parent = NULL;
+	fs_shard_lock(shard);
+	if (inode->parent && inode->parent == parent) {
+		old = take_ptr(&inode->parent);
+		name = take_ptr(&inode->name);
+	} else if (inode->parent) {
+		*ret_parent = fs_inode_ref(inode->parent);
+	}
+	fs_shard_unlock(shard);
+	free(name);
+	fs_inode_put(fs, old);
+	return name;
+}
+
+void
+fs_place_unring(struct fs *fs, struct fs_inode *inode, struct fs_inode *parent)
+{
+	struct fs_inode *at = fs_inode_ref(parent);
+
+	for (int i = 0; at && i < CHAIN_MAX; i++) {
+		struct fs_inode *up = NULL;
+
+		if (at != inode && forget_place_in(fs, at, inode, &up))
+			up = NULL;
+		fs_inode_put(fs, at);
+		at = up;
+	}
+	fs_inode_put(fs, at);
+}
+
+void
+fs_place_disown(struct fs *fs, const struct fs_inode *dir, const char *name)
+{
+	for (size_t s = 0; s < FS_SHARDS; s++) {
+		struct fs_shard *shard = &fs->shards[s];
+
+		fs_shard_lock(shard);
+		for (size_t b = 0; b < shard->n_buckets; b++) {
+			struct fs_inode *inode = shard->buckets[b];
+
+			for (; inode; inode = inode->next)
+				if (inode->parent == dir && inode->name &&
+				    fs_inode_is_dir(inode) &&
+				    strcmp(inode->name, name) == 0)
+					inode->flags |= FS_INODE_STALE;
+		}
+		fs_shard_unlock(shard);
+	}
 }
 
 void

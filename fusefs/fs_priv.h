@@ -192,6 +192,12 @@ fs_inode_peek(const struct fs *fs, fuse_ino_t ino)
 }
 
 static inline bool
+fs_inode_is_type(const struct fs_inode *inode, mode_t type)
+{
+	return (mode_t)inode->type << 12 == type;
+}
+
+static inline bool
 fs_inode_is_dir(const struct fs_inode *inode)
 {
 	return S_ISDIR((mode_t)inode->type << 12);

@@ -355,7 +355,10 @@ apply_marks(struct fs_inode *inode, const struct fs_marks *marks)
 	}
 }
 
-/* Under the shard lock.  *ret_old: what the caller must put and free. */
+/*
+ * Under the shard lock.  *ret_old: what the caller must put and free.
+ * Returns 1 when the place is another one now.
+ */
 static int
 move_locked(struct fs_inode *inode, struct fs_inode *parent, const char *name,
 	    struct fs_inode **ret_old, char **ret_old_name)
@@ -372,7 +375,7 @@ move_locked(struct fs_inode *inode, struct fs_inode *parent, const char *name,
 	*ret_old_name = inode->name;
 	inode->parent = fs_inode_ref(parent);
 	inode->name = copy;
-	return 0;
+	return 1;
 }
 
 static void
@@ -422,7 +425,7 @@ fs_inode_upsert(struct fs *fs, const struct fs_ident *ident,
 			r = move_locked(inode, seen->parent, seen->name,
 					&old_parent, &old_name);
 	}
-	if (r == 0) {
+	if (r >= 0) {
 		if (seen->marks)
 			apply_marks(inode, seen->marks);
 		if (seen->counted)
@@ -430,6 +433,8 @@ fs_inode_upsert(struct fs *fs, const struct fs_ident *ident,
 	}
 	fs_shard_unlock(shard);
 
+	if (r > 0 && fs_inode_is_dir(inode))
+		fs_place_unring(fs, inode, seen->parent);
 	fs_inode_put(fs, old_parent);
 	free(old_name);
 	if (r < 0) {
@@ -482,9 +487,11 @@ fs_inode_set_place(struct fs *fs, struct fs_inode *inode,
 	fs_shard_lock(shard);
 	r = move_locked(inode, parent, name, &old_parent, &old_name);
 	fs_shard_unlock(shard);
+	if (r > 0 && fs_inode_is_dir(inode))
+		fs_place_unring(fs, inode, parent);
 	fs_inode_put(fs, old_parent);
 	free(old_name);
-	return r;
+	return r < 0 ? r : 0;
 }
 
 void
@@ -532,6 +539,16 @@ fs_inode_unpin(struct fs *fs, struct fs_inode *inode)
 	}
 	fs_shard_unlock(shard);
 	closep(&fd);
+}
+
+void
+fs_inode_set_stale(struct fs *fs, struct fs_inode *inode)
+{
+	struct fs_shard *shard = fs_shard_of(fs, inode);
+
+	fs_shard_lock(shard);
+	inode->flags |= FS_INODE_STALE;
+	fs_shard_unlock(shard);
 }
 
 void

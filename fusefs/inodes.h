@@ -89,9 +89,29 @@ void fs_inode_set_marks(struct fs *fs, struct fs_inode *inode,
 bool fs_inode_pin(struct fs *fs, struct fs_inode *inode, int fd);
 void fs_inode_unpin(struct fs *fs, struct fs_inode *inode);
 
+/* Not to be found again: its identity leads to another inode from now on. */
+void fs_inode_set_stale(struct fs *fs, struct fs_inode *inode);
+
 /* Lists of open files; the inode's shard lock is taken inside. */
 void fs_inode_add_handle(struct fs *fs, struct fs_handle *handle);
 void fs_inode_remove_handle(struct fs *fs, struct fs_handle *handle);
+
+/*
+ * The directory `inode` is in `parent` now.  If that was last seen somewhere
+ * below `inode`, the place that says so is out of date: it is forgotten, and
+ * whatever is below it cannot be reached by name until it is looked up again.
+ */
+void fs_place_unring(struct fs *fs, struct fs_inode *inode,
+		     struct fs_inode *parent);
+
+/*
+ * The kernel believes that it removes a directory by this name, and removes
+ * another one, which the host put there: the one it means is dead to it for as
+ * long as it knows it, but still there.  When it is found again it gets another
+ * inode.  Looks at all inodes: the host must have been within a second.
+ */
+void fs_place_disown(struct fs *fs, const struct fs_inode *dir,
+		     const char *name);
 
 /*
  * Calls `visit` for every inode the kernel knows, referenced, with no lock
@@ -105,7 +125,7 @@ int fs_inodes_each(struct fs *fs,
 /*
  * From an inode up to a root: links[0] is the inode itself, the last one is
  * the first for which `stop` was true, or a root.  All are referenced.
- * Errors: -ELOOP (the places form a ring: the host moved things), -ENOMEM.
+ * Errors: -ESTALE (a place on the way is not known), -ELOOP, -ENOMEM.
  */
 struct fs_link {
 	struct fs_inode *inode;
@@ -115,6 +135,7 @@ struct fs_chain {
 	struct fs *fs;
 	struct fs_link *links;
 	size_t count, room;
+	bool stopped; /* `stop` was true for the last one */
 };
 typedef bool fs_chain_stop(const struct fs_inode *inode, unsigned int arg);
 int fs_chain_climb(struct fs *fs, struct fs_inode *inode, fs_chain_stop *stop,

@@ -4,6 +4,7 @@
  * Names that come: mknod, mkdir, symlink, link.
  */
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 struct make {
 	enum policy_op op;
 	const char *name;
+	mode_t type; /* S_IFMT bits that are due; 0 for a link */
 	mode_t mode;
 	dev_t rdev;
 	const char *target;	 /* symlink */
@@ -106,6 +108,7 @@ fence_make_link(struct fs_call *call, const struct make *make,
 				 .is_symlink = to->is_symlink };
 	int r;
 
+	assert(make->source);
 	if (!(make->source->flags & FS_INODE_PINNED) &&
 	    fs_inode_place(call->fs, make->source, &parent, name) == 0) {
 		r = fs_hold(call->fs, parent, &parent_hold);
@@ -153,8 +156,14 @@ fs_do_make(struct fs_call *call, fuse_ino_t parent, const struct make *make,
 	r = make_on_disk(call, make, dir.fd);
 	if (r < 0)
 		return r;
-	return fs_lookup_entry(call, dir.inode, dir.fd, make->name, ret_entry,
-			       &inode);
+	r = fs_lookup_entry(call, dir.inode, dir.fd, make->name, ret_entry,
+			    &inode);
+	/* The host was faster, and something else has the name. */
+	if (r == 0 && make->type && !fs_inode_is_type(inode, make->type)) {
+		fs_entry_undo(call->fs, ret_entry);
+		return -ESTALE;
+	}
+	return r;
 }
 
 static void
@@ -191,6 +200,7 @@ fs_op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
 {
 	const struct make make = { .op = POLICY_OP_MKDIR,
 				   .name = name,
+				   .type = S_IFDIR,
 				   .mode = mode };
 
 	op_make(req, parent, &make);
@@ -202,6 +212,7 @@ fs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent,
 {
 	const struct make make = { .op = POLICY_OP_SYMLINK,
 				   .name = name,
+				   .type = S_IFLNK,
 				   .target = target };
 
 	op_make(req, parent, &make);

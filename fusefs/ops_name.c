@@ -42,6 +42,21 @@ has_other_place(struct fs *fs, const struct target *target,
 	return other;
 }
 
+static bool
+is_placed(struct fs *fs, struct fs_inode *inode, const struct fs_inode *dir,
+	  const char *name)
+{
+	struct fs_inode *parent = NULL;
+	char place[NAME_MAX + 1];
+	bool is;
+
+	if (!inode || fs_inode_place(fs, inode, &parent, place) < 0)
+		return false;
+	is = parent == dir && strcmp(place, name) == 0;
+	fs_inode_put(fs, parent);
+	return is;
+}
+
 /*
  * Finds out what a name leads to.  `pin`: its inode, if known, gets a
  * descriptor that stays, unless it can be opened by another name.
@@ -70,6 +85,9 @@ find_target(struct fs *fs, const struct fs_hold *dir, const char *name,
 		return r;
 
 	target.inode = fs_inode_find(fs, &ident);
+	if (pin && S_ISDIR(target.stx.stx_mode) &&
+	    !is_placed(fs, target.inode, dir->inode, name))
+		fs_place_disown(fs, dir->inode, name);
 	if (target.inode && pin &&
 	    !has_other_place(fs, &target, dir->inode, name))
 		target.pinned = fs_inode_pin(fs, target.inode, take_fd(&fd));
@@ -83,6 +101,21 @@ keep_target(struct fs *fs, struct target *target)
 {
 	if (target->pinned)
 		fs_inode_unpin(fs, target->inode);
+}
+
+/*
+ * A directory that the kernel takes for removed is dead to it.  If the host was
+ * faster and another one was removed, this one gets another inode when it is
+ * found again (as in fs_place_disown).
+ */
+static void
+check_removed(struct fs *fs, const struct target *target)
+{
+	struct statx stx;
+
+	if (target->inode && fs_inode_is_dir(target->inode) &&
+	    fs_stat(fs, target->inode, &stx) == 0 && stx.stx_nlink > 0)
+		fs_inode_set_stale(fs, target->inode);
 }
 
 static int
@@ -117,6 +150,8 @@ fs_do_remove(struct fs_call *call, fuse_ino_t parent, const char *name,
 		fs_as_self(call);
 		if (r < 0)
 			keep_target(call->fs, &target);
+		else
+			check_removed(call->fs, &target);
 	}
 	fs_inode_put(call->fs, target.inode);
 	return r;
@@ -230,7 +265,9 @@ rename_done(struct fs_call *call, const struct renaming *renaming,
 		moved(call, renaming->targets[0].inode, &renaming->dirs[1],
 		      renaming->names[1]);
 	}
-	if ((renaming->flags & RENAME_EXCHANGE) && renaming->targets[1].inode)
+	if (!(renaming->flags & RENAME_EXCHANGE))
+		check_removed(call->fs, &renaming->targets[1]);
+	else if (renaming->targets[1].inode)
 		moved(call, renaming->targets[1].inode, &renaming->dirs[0],
 		      renaming->names[0]);
 }
