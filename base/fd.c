@@ -157,9 +157,13 @@ fd_recv(int sock, void *data, size_t len, int *fds, size_t *ret_nfds)
 	size_t nfds;
 	ssize_t n;
 
+	/*
+	 * ECONNRESET: the peer died with a message of ours unread.  The kernel
+	 * says so once, before it hands out the peer's own last messages.
+	 */
 	do
 		n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0)
 		return -errno;
 	nfds = collect_fds(&msg, fds);

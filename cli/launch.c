@@ -217,7 +217,7 @@ launch_receive(struct launch *launch, struct wire_msg *ret_msg)
 		return 1;
 	}
 	(void)close(take_fd(&launch->control));
-	return n == 0 || n == -ECONNRESET ? 0 : n < 0 ? (int)n : -EPROTO;
+	return n == 0 ? 0 : n < 0 ? (int)n : -EPROTO;
 }
 
 int

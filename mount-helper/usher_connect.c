@@ -330,7 +330,7 @@ serve(struct broker *b)
 		if (!(pfd.revents & (POLLIN | POLLHUP | POLLERR)))
 			continue;
 		n = fd_recv(b->sock, &msg, sizeof(msg), fds, &nfds);
-		if (n == 0 || n == -ECONNRESET || n == -EBADF || n == -ENOTCONN)
+		if (n == 0 || n == -EBADF || n == -ENOTCONN)
 			return;
 		for (size_t i = 0; i < nfds; i++)
 			(void)close(fds[i]);

@@ -38,8 +38,6 @@ wire_recv(int sock, struct wire_msg *ret_msg, int *ret_fd)
 	size_t nfds = 0;
 	ssize_t n = fd_recv(sock, ret_msg, sizeof(*ret_msg), fds, &nfds);
 
-	if (n == -ECONNRESET)
-		n = 0;
 	if (n <= 0)
 		return (int)n;
 	for (size_t i = 1; i < nfds; i++)

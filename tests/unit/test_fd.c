@@ -69,6 +69,23 @@ START_TEST(descriptors_travel_and_arrive_close_on_exec)
 }
 END_TEST
 
+START_TEST(last_words_are_heard_before_the_end)
+{
+	int pair[2], got[FD_PASS_MAX];
+	size_t n_got;
+	char text[8];
+
+	ck_assert_int_eq(
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	ck_assert_int_eq(fd_send(pair[0], "unread", 6, NULL, 0), 0);
+	ck_assert_int_eq(fd_send(pair[1], "bye", 3, NULL, 0), 0);
+	close(pair[1]);
+	ck_assert_int_eq(fd_recv(pair[0], text, sizeof(text), got, &n_got), 3);
+	ck_assert_int_eq(fd_recv(pair[0], text, sizeof(text), got, &n_got), 0);
+	close(pair[0]);
+}
+END_TEST
+
 /* What a child sees of us: exactly 0, 1 and 2. */
 START_TEST(closing_from_three_leaves_three)
 {
@@ -121,6 +138,7 @@ main(void)
 	tcase_add_test(tc, a_memory_file_is_sealed_and_reads_back);
 	tcase_add_test(tc, a_file_over_the_limit_is_told);
 	tcase_add_test(tc, descriptors_travel_and_arrive_close_on_exec);
+	tcase_add_test(tc, last_words_are_heard_before_the_end);
 	tcase_add_test(tc, closing_from_three_leaves_three);
 	tcase_add_test(tc, closing_others_keeps_those_that_are_named);
 	return suite_run("base/fd", tc);
