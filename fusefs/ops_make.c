@@ -188,9 +188,12 @@ void
 fs_op_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
 	    dev_t rdev)
 {
-	const struct make make = {
-		.op = POLICY_OP_MKNOD, .name = name, .mode = mode, .rdev = rdev
-	};
+	const struct make make = { .op = POLICY_OP_MKNOD,
+				   .name = name,
+				   .type = mode & S_IFMT ? mode & S_IFMT
+							 : S_IFREG,
+				   .mode = mode,
+				   .rdev = rdev };
 
 	op_make(req, parent, &make);
 }
