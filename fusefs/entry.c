@@ -63,15 +63,29 @@ fs_name_is_reserved(const struct fs *fs, const struct fs_inode *dir,
 	       (name[5] == '\0' || strncmp(name + 5, "-root-", 6) == 0);
 }
 
-bool
-fs_is_own_dir(const struct fs *fs, const struct statx *stx)
+static const struct fs_own_dir *
+find_own_dir(const struct fs *fs, const struct statx *stx)
 {
 	for (size_t i = 0; i < fs->n_own_dirs; i++)
 		if (fs->own_dirs[i].ino == stx->stx_ino &&
 		    fs->own_dirs[i].dev ==
 			    makedev(stx->stx_dev_major, stx->stx_dev_minor))
-			return true;
-	return false;
+			return &fs->own_dirs[i];
+	return NULL;
+}
+
+bool
+fs_is_own_dir(const struct fs *fs, const struct statx *stx)
+{
+	const struct fs_own_dir *own = find_own_dir(fs, stx);
+
+	return own && !own->above;
+}
+
+bool
+fs_leads_to_own_dir(const struct fs *fs, const struct statx *stx)
+{
+	return S_ISDIR(stx->stx_mode) && find_own_dir(fs, stx);
 }
 
 /*

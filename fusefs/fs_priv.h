@@ -115,6 +115,7 @@ struct fs_timeouts {
 struct fs_own_dir {
 	dev_t dev;
 	ino_t ino;
+	bool above; /* it only holds one */
 };
 
 #define FS_SHARDS 64

@@ -98,6 +98,8 @@ bool fs_name_is_reserved(const struct fs *fs, const struct fs_inode *dir,
 			 const char *name);
 /* A directory of pale's own, which is never served. */
 bool fs_is_own_dir(const struct fs *fs, const struct statx *stx);
+/* One of those, or a directory above one: another could take its place. */
+bool fs_leads_to_own_dir(const struct fs *fs, const struct statx *stx);
 /* The kernel did not take an entry's reply: its lookup does not count. */
 void fs_entry_undo(struct fs *fs, const struct fuse_entry_param *entry);
 

@@ -289,6 +289,11 @@ rename_targets(struct fs_call *call, struct renaming *renaming,
 	if (r < 0 && (r != -ENOENT || exchange))
 		return r;
 
+	/* As the kernel says to a directory that something is mounted on. */
+	for (int i = 0; i < 1 + renaming->has_to; i++)
+		if (fs_leads_to_own_dir(call->fs, &renaming->targets[i].stx))
+			return -EBUSY;
+
 	for (int i = 0; i < 2; i++)
 		at[i] = (struct fence_at){
 			.dir = renaming->dirs[i].inode,

@@ -9,6 +9,7 @@
  */
 
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,6 +90,10 @@ fs_op_init(void *data, struct fuse_conn_info *conn)
 	/* The kernel judges by mode bits (default_permissions): by ACLs too. */
 	if (fs->config.multi_uid)
 		wanted |= FUSE_CAP_POSIX_ACL;
+#ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
+	/* Older libfuse: raw.c. */
+	wanted |= FUSE_CAP_HANDLE_KILLPRIV_V2;
+#endif
 	/*
 	 * Not wanted: the writeback cache (the host's writes would be lost
 	 * under ours), and SPLICE_READ (an appending write could not be one).
@@ -151,25 +156,42 @@ open_roots(struct fs *fs, struct errmsg *why)
 	return 0;
 }
 
+static void
+add_own_dir(struct fs *fs, const char *path, bool above)
+{
+	struct stat st;
+
+	if (stat(path, &st) == 0)
+		fs->own_dirs[fs->n_own_dirs++] = (struct fs_own_dir){
+			.dev = st.st_dev, .ino = st.st_ino, .above = above
+		};
+}
+
+/* They, and what they lie in: all that leads to one stays in its place. */
 static int
 find_own_dirs(struct fs *fs)
 {
 	const char *const *paths = fs->config.own_dirs;
 	size_t n = 0;
 
-	while (paths && paths[n])
-		n++;
+	for (size_t i = 0; paths && paths[i]; i++)
+		for (const char *c = paths[i]; *c; c++)
+			n += *c == '/';
 	fs->own_dirs = calloc(n + 1, sizeof(*fs->own_dirs));
 	if (!fs->own_dirs)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		struct stat st;
+	for (size_t i = 0; paths && paths[i]; i++) {
+		char path[PATH_MAX];
 
-		if (stat(paths[i], &st) < 0)
-			continue;
-		fs->own_dirs[fs->n_own_dirs++] =
-			(struct fs_own_dir){ .dev = st.st_dev,
-					     .ino = st.st_ino };
+		if ((size_t)snprintf(path, sizeof(path), "%s", paths[i]) >=
+		    sizeof(path))
+			return -ENAMETOOLONG;
+		add_own_dir(fs, path, false);
+		for (char *slash = strrchr(path, '/'); slash && slash != path;
+		     slash = strrchr(path, '/')) {
+			*slash = '\0';
+			add_own_dir(fs, path, true);
+		}
 	}
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -338,6 +339,66 @@ make_covers(struct mounts *m, struct errmsg *why)
 	return 0;
 }
 
+/* Whether the path is where a mount begins; errors count as "no". */
+static bool
+is_mount_root(const char *path)
+{
+	struct statx sx;
+
+	return statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, 0, &sx) == 0 &&
+	       (sx.stx_attributes & STATX_ATTR_MOUNT_ROOT);
+}
+
+static int
+pin(const char *path, struct errmsg *why)
+{
+	_cleanup_(closep) int fd =
+		open_tree(AT_FDCWD, path,
+			  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+
+	if (fd < 0)
+		return sys_failed(why, "hold", path);
+	return mount_attach(fd, path, why);
+}
+
+/*
+ * A directory above the covered one could be renamed, cover and all, and
+ * another be made in its place: what a mount lies on cannot.  Where nothing
+ * takes writes, nothing is to be done.
+ */
+static int
+pin_ancestors(const char *target, struct errmsg *why)
+{
+	_cleanup_(freep) char *path = strdup(target);
+	size_t root = 0;
+	struct statvfs fs;
+
+	if (!path)
+		return errmsg_set(why, -ENOMEM, "out of memory");
+	if (statvfs(target, &fs) == 0 && (fs.f_flag & ST_RDONLY))
+		return 0;
+	for (size_t i = 1; path[i]; i++) {
+		if (path[i] != '/')
+			continue;
+		path[i] = '\0';
+		if (is_mount_root(path))
+			root = i;
+		path[i] = '/';
+	}
+	for (size_t i = root + 1; path[i]; i++) {
+		int r;
+
+		if (path[i] != '/')
+			continue;
+		path[i] = '\0';
+		r = pin(path, why);
+		if (r < 0)
+			return r;
+		path[i] = '/';
+	}
+	return 0;
+}
+
 static int
 apply_cover(struct mounts *m, const struct plan_mount *entry,
 	    struct errmsg *why)
@@ -359,6 +420,9 @@ apply_cover(struct mounts *m, const struct plan_mount *entry,
 		if (r < 0)
 			return r;
 	}
+	r = pin_ancestors(entry->target, why);
+	if (r < 0)
+		return r;
 	fd = open_tree(m->covers, S_ISDIR(st.st_mode) ? COVER_DIR : COVER_FILE,
 		       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (fd < 0)
