@@ -154,14 +154,30 @@ member(json_t *object, const char *key)
 	return text ? text : "?";
 }
 
+/* An inmate chose these bytes: nothing of them may steer the terminal. */
+static void
+put_safe(struct buf *out, json_t *denial, const char *name)
+{
+	const char *text = member(denial, name);
+
+	escape_controls(out, text, strlen(text));
+}
+
 static void
 print_denial(json_t *denial)
 {
-	fprintf(stderr, "pale: denied %s %s by %s[%lld] (%s)\n",
-		member(denial, "op"), member(denial, "path"),
-		member(denial, "comm"),
-		(long long)json_integer_value(json_object_get(denial, "pid")),
-		member(denial, "rule"));
+	json_int_t pid = json_integer_value(json_object_get(denial, "pid"));
+	_cleanup_(buf_fini) struct buf line = { 0 };
+
+	buf_putf(&line, "pale: denied %s ", member(denial, "op"));
+	put_safe(&line, denial, "path");
+	buf_puts(&line, " by ");
+	put_safe(&line, denial, "comm");
+	buf_putf(&line, "[%lld] (", (long long)pid);
+	put_safe(&line, denial, "rule");
+	buf_puts(&line, ")\n");
+	if (buf_error(&line) == 0)
+		(void)fwrite(line.data, 1, line.len, stderr);
 }
 
 void
