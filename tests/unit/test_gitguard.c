@@ -728,8 +728,8 @@ main(void)
 	tcase_add_test(tc, the_published_config_is_nobody_elses_file);
 	tcase_add_test(tc, a_config_that_is_no_file_is_refused);
 	tcase_add_test(tc, a_directory_is_completed_only_when_harmless);
-	tcase_add_test(
-		tc, a_directory_of_the_host_comes_alive_only_when_harmless);
+	tcase_add_test(tc,
+		       a_directory_of_the_host_comes_alive_only_when_harmless);
 	tcase_add_test(tc, what_was_open_before_completion_leads_nowhere);
 	tcase_add_test(tc, taking_a_git_directory_apart_is_no_way_round);
 	tcase_add_test(tc, a_gitfile_leads_to_guarded_places_only);
