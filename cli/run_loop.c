@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -63,12 +64,44 @@ run_signals(void)
 	return fd < 0 ? -errno : fd;
 }
 
+/*
+ * A command that stops itself must not outlive its time so.  SIGCONT wakes a
+ * stopped process, whoever sends it: a clock too.
+ */
+static bool
+set_alarm(int64_t deadline_ns, timer_t *ret_timer)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL,
+				  .sigev_signo = SIGCONT };
+	const struct itimerspec at = {
+		.it_value = { .tv_sec = deadline_ns / 1000000000,
+			      .tv_nsec = deadline_ns % 1000000000 },
+	};
+
+	if (timer_create(CLOCK_MONOTONIC, &event, ret_timer) < 0)
+		return false;
+	(void)timer_settime(*ret_timer, TIMER_ABSTIME, &at, NULL);
+	return true;
+}
+
 static void
 stop_with_command(struct loop *loop)
 {
+	bool limited = loop->deadline_ns > 0, clocked = false;
+	timer_t timer;
+
+	/* The last signal has been sent: the end is all there is to come. */
+	if (loop->result->timed_out && loop->deadline_ns == 0)
+		return;
+	if (limited)
+		clocked = set_alarm(loop->deadline_ns, &timer);
 	loop->stopped = true;
 	tty_take(loop->tty);
-	(void)kill(getpid(), SIGSTOP);
+	/* Without a clock to wake us, nobody would end the command. */
+	if (clocked || !limited)
+		(void)kill(getpid(), SIGSTOP);
+	if (clocked)
+		(void)timer_delete(timer);
 
 	/* Here again: somebody sent SIGCONT. */
 	loop->stopped = false;

@@ -38,6 +38,22 @@ write_number(const char *dir, const char *name, uint64_t value)
 	return write_file(dir, name, text);
 }
 
+/* Whether "cpu,cpuacct" names "cpu"; version 2 has no name at all. */
+static bool
+has_word(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	while (strncmp(list, word, len) != 0 ||
+	       (list[len] && list[len] != ',')) {
+		list = strchr(list, ',');
+		if (!list)
+			return false;
+		list++;
+	}
+	return true;
+}
+
 /*
  * The path of this process in one hierarchy of /proc/self/cgroup, whose lines
  * are "id:controllers:path"; version 2 is the line "0::path".
@@ -61,7 +77,8 @@ own_group(const char *controller, char *ret_path, size_t size)
 		if (!path)
 			continue;
 		*path++ = '\0';
-		if (strcmp(names + 1, controller) != 0)
+		if (*controller ? !has_word(names + 1, controller)
+				: names[1] != '\0')
 			continue;
 		if (strcmp(path, "/") == 0)
 			path++;
@@ -70,6 +87,12 @@ own_group(const char *controller, char *ret_path, size_t size)
 		return 0;
 	}
 	return -ENOENT;
+}
+
+static uint64_t
+pids_limit(const struct plan *plan)
+{
+	return plan->pids > 0 ? plan->pids + GROUPS_OWN_PIDS : 0;
 }
 
 /* Makes `parent`/pale-ID and remembers it. */
@@ -95,7 +118,7 @@ make_v1(struct groups *groups, const struct plan *plan)
 		uint64_t value;
 	} rows[] = {
 		{ "memory", "memory.limit_in_bytes", plan->memory },
-		{ "pids", "pids.max", plan->pids },
+		{ "pids", "pids.max", pids_limit(plan) },
 		{ "cpu", "cpu.cfs_quota_us",
 		  plan->cpu_percent * (CPU_PERIOD_US / 100) },
 	};
@@ -141,7 +164,7 @@ limit_v2(const char *dir, const struct plan *plan)
 		(void)write_number(dir, "memory.swap.max", 0);
 	}
 	if (r == 0 && plan->pids > 0)
-		r = write_number(dir, "pids.max", plan->pids);
+		r = write_number(dir, "pids.max", pids_limit(plan));
 	if (r == 0 && plan->cpu_percent > 0) {
 		(void)snprintf(quota, sizeof(quota), "%llu %u",
 			       (unsigned long long)plan->cpu_percent *
@@ -207,7 +230,7 @@ groups_make(struct groups *groups, const struct plan *plan, bool required,
 	if (r == 0)
 		return 0;
 	groups_remove(groups);
-	groups->kind = GROUPS_RLIMIT;
+	groups->kind = plan->pids > 0 ? GROUPS_RLIMIT : GROUPS_NONE;
 	if (!required)
 		return 0;
 	return errmsg_set(why, -ENOTSUP,

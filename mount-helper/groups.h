@@ -19,8 +19,11 @@
 #define GROUPS_MAX  4
 #define GROUPS_PATH 512
 
+/* usher and init count among the world's processes, but are not the user's. */
+#define GROUPS_OWN_PIDS 2
+
 enum groups_kind {
-	GROUPS_NONE, /* no limit asked for */
+	GROUPS_NONE, /* no limit asked for, or none to be had */
 	GROUPS_V2,
 	GROUPS_V1,
 	GROUPS_RLIMIT,

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "mount-helper/groups.h"
 #include "mount-helper/lockdown.h"
 #include "mount-helper/steps.h"
 
@@ -23,7 +24,8 @@ struct outcome {
 static int
 limit_processes(const struct plan *plan, bool groups)
 {
-	struct rlimit limit = { plan->pids, plan->pids };
+	rlim_t most = plan->pids + GROUPS_OWN_PIDS;
+	const struct rlimit limit = { most, most };
 
 	if (groups || plan->pids == 0)
 		return 0;
