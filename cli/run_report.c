@@ -43,8 +43,23 @@ put_bool(struct buf *out, const char *key, bool value)
 	jsonw_bool(out, value);
 }
 
+/* "degraded": it worked, but not all that was refused is on record. */
+static const char *
+observer_name(const struct run_report *report, const json_t *said)
+{
+	const struct run_result *result = report->result;
+	const char *name;
+
+	if (!is_confined(report) || !result->started ||
+	    (result->world_flags & LAUNCH_NO_OBSERVER))
+		return "off";
+	name = json_string_value(json_object_get(said, "observer"));
+	return name && strcmp(name, "on") == 0 ? "on" : "degraded";
+}
+
 static void
-put_enforcement(const struct run_report *report, struct buf *out)
+put_enforcement(const struct run_report *report, const json_t *said,
+		struct buf *out)
 {
 	const struct run_result *result = report->result;
 	bool confined = is_confined(report) && result->started;
@@ -78,26 +93,45 @@ put_enforcement(const struct run_report *report, struct buf *out)
 							   : "layered");
 	jsonw_end(out, '}');
 	put_text(out, "backend", confined ? "fuse" : "none");
-	put_text(out, "observer", confined && observed ? "full" : "none");
+	put_text(out, "observer", observer_name(report, said));
+}
+
+/* A member of what the warden said, as it is. */
+static bool
+put_said(const json_t *said, const char *key, struct buf *out)
+{
+	json_t *value = json_object_get(said, key);
+	char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+
+	if (text)
+		jsonw_raw(out, text, strlen(text));
+	free(text);
+	return text != NULL;
 }
 
 static void
-put_denials(const struct run_report *report, struct buf *out)
+put_denials(const struct run_report *report, const json_t *said,
+	    struct buf *out)
 {
-	json_t *root =
-		report->summary ? json_loads(report->summary, 0, NULL) : NULL;
-	json_t *denials = json_object_get(root, "denials");
-	char *text = denials ? json_dumps(denials, JSON_COMPACT) : NULL;
+	bool known = !is_confined(report) || !report->result->ended;
 
 	jsonw_key(out, "denials");
-	if (text)
-		jsonw_raw(out, text, strlen(text));
-	else if (is_confined(report) && report->result->ended)
-		buf_puts(out, "{\"count\":null,\"first\":[]}");
-	else
-		buf_puts(out, "{\"count\":0,\"first\":[]}");
-	free(text);
-	json_decref(root);
+	if (!put_said(said, "denials", out))
+		buf_puts(out, known ? "{\"count\":0,\"first\":[]}"
+				    : "{\"count\":null,\"first\":[]}");
+}
+
+/* null: nobody looked. */
+static void
+put_born(const struct run_report *report, const json_t *said, struct buf *out)
+{
+	bool watched = is_confined(report) && report->policy->git_guard;
+
+	jsonw_key(out, "born_repositories");
+	if (!watched && report->result->started)
+		jsonw_null(out);
+	else if (!put_said(said, "born_repositories", out))
+		buf_puts(out, "[]");
 }
 
 static void
@@ -125,6 +159,8 @@ run_report_write(const struct run_report *report, int fd)
 {
 	const struct policy *policy = report->policy;
 	_cleanup_(buf_fini) struct buf out = { 0 };
+	json_t *said =
+		report->summary ? json_loads(report->summary, 0, NULL) : NULL;
 
 	jsonw_begin(&out, '{');
 	put_outcome(report, &out);
@@ -132,15 +168,14 @@ run_report_write(const struct run_report *report, int fd)
 	put_text(&out, "world", report->world);
 	put_text(&out, "workspace", policy ? policy->roots[0].path : NULL);
 	put_text(&out, "mode", policy ? policy_mode_name(policy->mode) : NULL);
-	put_enforcement(report, &out);
-	put_denials(report, &out);
-	jsonw_key(&out, "born_repositories");
-	jsonw_begin(&out, '[');
-	jsonw_end(&out, ']');
+	put_enforcement(report, said, &out);
+	put_denials(report, said, &out);
+	put_born(report, said, &out);
 	put_text(&out, "runner_error",
 		 report->result->failed ? report->result->error.text : NULL);
 	jsonw_end(&out, '}');
 	buf_puts(&out, "\n");
+	json_decref(said);
 	if (buf_error(&out) < 0)
 		return buf_error(&out);
 	return fd_write_all(fd, out.data, out.len);

@@ -84,6 +84,14 @@ struct fs_stats {
 void fs_stats(struct fs *fs, struct fs_stats *ret_stats);
 
 /*
+ * Calls `each` with the path of every git directory that was made through the
+ * mount, as far as the git guard watches and its bound allows.
+ */
+void fs_born_repositories(struct fs *fs,
+			  void (*each)(void *data, const char *path),
+			  void *data);
+
+/*
  * `pale why`: the very decision the mount would make for this path, with git
  * structure looked up on disk, without doing anything.  The verdict's strings
  * live as long as `policy`, or are static.

@@ -23,6 +23,9 @@
 
 struct gitguard {
 	pthread_mutex_t lock; /* makes judging and doing one step */
+	/* Git directories made here, by descriptor: they may be moved. */
+	int born[GITGUARD_BORN_MAX];
+	size_t n_born;
 };
 
 int
@@ -40,8 +43,11 @@ gitguard_new(struct gitguard **ret_guard)
 struct gitguard *
 gitguard_free(struct gitguard *guard)
 {
-	if (guard)
-		pthread_mutex_destroy(&guard->lock);
+	if (!guard)
+		return NULL;
+	pthread_mutex_destroy(&guard->lock);
+	for (size_t i = 0; i < guard->n_born; i++)
+		closep(&guard->born[i]);
 	free(guard);
 	return NULL;
 }
@@ -101,6 +107,45 @@ is_whole(const struct gitguard_at *commondir)
 	       gg_is_gitdir(commondir->dirfd, GG_OTHER);
 }
 
+static bool
+is_same_dir(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino &&
+	       x.st_dev == y.st_dev;
+}
+
+/* A directory becomes a git directory by this step, which holds the lock. */
+static void
+note_birth(struct gitguard *guard, int dirfd)
+{
+	int fd;
+
+	if (!guard || guard->n_born == GITGUARD_BORN_MAX)
+		return;
+	for (size_t i = 0; i < guard->n_born; i++)
+		if (is_same_dir(guard->born[i], dirfd))
+			return;
+	fd = openat(dirfd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		guard->born[guard->n_born++] = fd;
+}
+
+void
+gitguard_born(struct gitguard *guard,
+	      void (*each)(void *data, const char *path), void *data)
+{
+	char path[PATH_MAX];
+
+	pthread_mutex_lock(&guard->lock);
+	for (size_t i = 0; i < guard->n_born; i++)
+		if (gg_is_gitdir(guard->born[i], GG_OTHER) &&
+		    gg_path(guard->born[i], path) == 0)
+			each(data, path);
+	pthread_mutex_unlock(&guard->lock);
+}
+
 /* The name is about to appear; judge what the directory becomes by that. */
 static int
 judge_completion(int dirfd, enum gg_name class, struct gitguard_check *check)
@@ -116,6 +161,7 @@ judge_completion(int dirfd, enum gg_name class, struct gitguard_check *check)
 	if (r < 0 || !check->held)
 		return r;
 	check->replaced = true;
+	note_birth(check->held, dirfd);
 	return gg_seal(dirfd);
 }
 
@@ -344,7 +390,10 @@ check_becoming_dotgit(const struct move *move, struct gitguard_check *check)
 	fd = gg_resolve(check->policy, move->from->dirfd, move->from->name);
 	if (fd < 0)
 		return refuse(check);
-	return gg_is_gitdir(fd, GG_OTHER) ? gg_judge_dir(fd, check) : 0;
+	if (!gg_is_gitdir(fd, GG_OTHER))
+		return 0;
+	note_birth(check->held, fd);
+	return gg_judge_dir(fd, check);
 }
 
 static int
@@ -400,15 +449,6 @@ check_arriving(const struct move *move, struct gitguard_check *check)
 		break;
 	}
 	return 0;
-}
-
-static bool
-is_same_dir(int a, int b)
-{
-	struct stat x, y;
-
-	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino &&
-	       x.st_dev == y.st_dev;
 }
 
 /* Whether the directory, or one that leads to it, is called modules. */

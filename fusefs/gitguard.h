@@ -45,6 +45,14 @@ struct gitguard *gitguard_free(struct gitguard *guard);
 DEFINE_CLEANUP(gitguard)
 
 /*
+ * Calls `each` with the path of every git directory that came to be through
+ * this guard and is one still: the first GITGUARD_BORN_MAX, oldest first.
+ */
+#define GITGUARD_BORN_MAX 64
+void gitguard_born(struct gitguard *guard,
+		   void (*each)(void *data, const char *path), void *data);
+
+/*
  * How far a directory is below one whose name is hooks, branches or remotes:
  * 0 is not at all, 1 is that directory itself.  Folded over the names from the
  * root down: below = gitguard_below(parent's, name); kept with the directory,

@@ -420,6 +420,13 @@ fs_mount_options(uid_t uid, gid_t gid, bool multi_uid, char *ret_options,
 }
 
 void
+fs_born_repositories(struct fs *fs,
+		     void (*each)(void *data, const char *path), void *data)
+{
+	gitguard_born(fs->guard, each, data);
+}
+
+void
 fs_stats(struct fs *fs, struct fs_stats *ret_stats)
 {
 	struct fs_stats stats = {

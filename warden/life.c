@@ -142,15 +142,15 @@ start_observer(struct warden *warden, int listener, pid_t init_pid)
 		.denials = warden->denials,
 	};
 	struct errmsg why = { "" };
+	int r;
 
 	warden->init_pid = init_pid;
 	warden->listener = listener;
-	if (observer_start(&config, &warden->observer, &why) == 0)
+	r = observer_start(&config, &warden->observer, &why);
+	if (r == 0)
 		return;
-	/* The keeper holds a duplicate and answers in our place. */
-	log_line(warden->log, LOG_ERROR, "no observer: %s", why.text);
-	closep(&warden->listener);
-	warden->listener = -1;
+	/* A filter that nobody answers would stop every inmate: no world. */
+	life_send_failure(warden->opt.keeper_fd, r, &why);
 }
 
 static void

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "policy/store.h"
+#include "warden/observer.h"
 
 void
 warden_stats_json(struct warden *warden, struct buf *out)
@@ -56,6 +57,28 @@ denials_json(const struct denials_summary *summary, struct buf *out)
 	jsonw_end(out, '}');
 }
 
+static void
+put_path(void *data, const char *path)
+{
+	jsonw_text(data, path);
+}
+
+/*
+ * "degraded": what was refused outside the workspace is not all on record.
+ * Nothing where there was no listener: the helper knows.
+ */
+static void
+put_observer(struct warden *warden, struct buf *out)
+{
+	struct observer_stats stats;
+
+	if (!warden->observer)
+		return;
+	observer_stats(warden->observer, &stats);
+	jsonw_key(out, "observer");
+	jsonw_text(out, stats.lost > 0 ? "degraded" : "on");
+}
+
 void
 warden_summarize(struct warden *warden, int fd)
 {
@@ -68,6 +91,12 @@ warden_summarize(struct warden *warden, int fd)
 	jsonw_begin(&line, '{');
 	jsonw_key(&line, "denials");
 	denials_json(&summary, &line);
+	put_observer(warden, &line);
+	jsonw_key(&line, "born_repositories");
+	jsonw_begin(&line, '[');
+	if (warden->fs)
+		fs_born_repositories(warden->fs, put_path, &line);
+	jsonw_end(&line, ']');
 	jsonw_key(&line, "stats");
 	warden_stats_json(warden, &line);
 	jsonw_end(&line, '}');
