@@ -29,9 +29,9 @@ check: check-unit check-integration check-fuzz
 check-unit: $(UNIT_TESTS)
 	$(Q)tools/run-units -j $(JOBS) $(UNIT_TESTS)
 
-# The sanitizers slow everything; there the marked tests run.
+# The sanitizers slow everything; and races show there without many rounds.
 check-integration: all $(TEST_TOOLS)
-	$(Q)B=$(B) $(if $(SAN),PALE_SAN=$(SAN) TIME_FACTOR=4 ASAN_OPTIONS=$(ASAN_OPTIONS):detect_leaks=0) \
+	$(Q)B=$(B) $(if $(SAN),PALE_SAN=$(SAN) TIME_FACTOR=4 PALE_RACE_ROUNDS=100 PALE_KILL_ROUNDS=10 ASAN_OPTIONS=$(ASAN_OPTIONS):detect_leaks=0) \
 	    tests/integration/run -j $(JOBS) $(if $(SAN),-s)
 
 check-fuzz:
