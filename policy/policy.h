@@ -146,7 +146,7 @@ struct policy {
 	bool require_limits;
 	enum policy_net net;
 	enum policy_home home;
-	char *home_path; /* canonical $HOME of the caller; NULL: none */
+	char *home_path;	/* canonical $HOME of the caller; NULL: none */
 	struct strv hide_paths; /* absolute host paths outside the roots */
 	struct strv sockets;	/* absolute host socket paths let in */
 	struct strv devices;	/* absolute host device paths let in */
