@@ -293,7 +293,8 @@ start(struct keeper *keeper, struct errmsg *why)
 
 /*
  * Asked to take the mount away.  What is in use is detached all the same, and
- * the warden told not to wait for the last of its users.
+ * the warden told not to wait for the last of its users, nor for the last
+ * world that has a copy of the mount.
  */
 static void
 take_away(struct keeper *keeper)
@@ -303,11 +304,10 @@ take_away(struct keeper *keeper)
 	char type[64];
 	dev_t found = 0;
 
-	if (hostmount_find(mountpoint, &found, type, sizeof(type)) == 0 &&
-	    found == keeper->dev &&
-	    hostmount_remove(mountpoint, false, NULL) == 0)
-		return;
-	(void)hostmount_detach(mountpoint, keeper->dev, NULL);
+	if (hostmount_find(mountpoint, &found, type, sizeof(type)) < 0 ||
+	    found != keeper->dev ||
+	    hostmount_remove(mountpoint, false, NULL) < 0)
+		(void)hostmount_detach(mountpoint, keeper->dev, NULL);
 	(void)fd_send(keeper->warden, &msg, sizeof(msg), NULL, 0);
 }
 

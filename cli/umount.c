@@ -2,16 +2,22 @@
 
 /* pale umount MOUNTPOINT */
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/hostmount.h"
 #include "cli/cli.h"
+#include "cli/client.h"
 #include "cli/worlds.h"
 
 /* Longer than a warden takes to bring its last records to the store. */
 #define GONE_TIMEOUT_MS 40000
+
+/* What the last of its mounts takes with it is gone at once. */
+#define BY_ITSELF_MS 300
+#define CALL_MS	     5000
 
 struct opts {
 	struct cli_common common;
@@ -48,6 +54,34 @@ remove_mount(const char *mountpoint, bool lazy, struct errmsg *why)
 			  mountpoint, mountpoint);
 }
 
+/*
+ * A world that runs has a copy of every mount in its own namespace, so the
+ * file system may live on where nobody can take it away: its warden is told.
+ * What was written through a mapping would be lost with it: hence the sync.
+ */
+static int
+end_world(const struct world_info *world)
+{
+	_cleanup_(rpc_client_closep) struct rpc_client *client = NULL;
+
+	if (worlds_await_end(world, BY_ITSELF_MS) == 0)
+		return 0;
+	if (rpc_client_open(world->dir, RPC_OPERATOR, &client, NULL) == 0)
+		(void)rpc_client_call(client, RPC_WORLD_STOP, NULL, CALL_MS,
+				      NULL, NULL);
+	return worlds_await_end(world, GONE_TIMEOUT_MS);
+}
+
+static void
+sync_mount(const char *mountpoint)
+{
+	int fd = open(mountpoint, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0)
+		(void)syncfs(fd);
+	closep(&fd);
+}
+
 static int
 unmount(const char *mountpoint, bool lazy, struct errmsg *why)
 {
@@ -70,11 +104,13 @@ unmount(const char *mountpoint, bool lazy, struct errmsg *why)
 		    strcmp(list.items[i].mountpoint, mountpoint) == 0)
 			world = &list.items[i];
 
+	if (world && !lazy)
+		sync_mount(mountpoint);
 	r = remove_mount(mountpoint, lazy, why);
 	/* Detached while in use: its world ends with its last user. */
 	if (r < 0 || !world || lazy)
 		return r;
-	r = worlds_await_end(world, GONE_TIMEOUT_MS);
+	r = end_world(world);
 	if (r < 0)
 		return errmsg_set(why, r,
 				  "'%s' is unmounted, but its warden (process "
