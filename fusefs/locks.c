@@ -287,7 +287,10 @@ try_all(struct waiter **list, bool ending)
 	while ((w = *link)) {
 		int r = w->granted ? 0 : -EAGAIN;
 
-		if (r != 0 && (ending || atomic_load(&w->interrupted)))
+		/* The kernel makes a restart of EINTR, which needs a signal. */
+		if (r != 0 && ending)
+			r = -ENOTCONN;
+		else if (r != 0 && atomic_load(&w->interrupted))
 			r = -EINTR;
 		else if (r != 0)
 			r = try_waiter(w);

@@ -49,7 +49,7 @@ struct locks_config {
 
 int locks_new(const struct locks_config *config, struct locks **ret_locks);
 
-/* Ends every waiting request with EINTR, joins the thread, drops all locks. */
+/* Ends every waiting request with ENOTCONN, joins the thread, drops all locks. */
 struct locks *locks_free(struct locks *locks);
 DEFINE_CLEANUP(locks)
 
