@@ -14,8 +14,6 @@
 #include "cli/place.h"
 #include "fusefs/fs.h"
 
-#define RULE_MAX 512
-
 struct question {
 	enum policy_op op;
 	char *path, *path2; /* owned */
@@ -172,22 +170,20 @@ print_text(const struct question *q, const struct policy_verdict *verdict)
 static int
 answer(const struct question *q, bool json)
 {
-	struct policy_verdict verdict = { 0 };
-	char rule[RULE_MAX] = "";
+	struct fence_answer got = { .rule = "" };
 	int r = 0;
 
 	if (q->policy->mode != POLICY_DANGER_FULL_ACCESS)
-		r = fence_why(q->policy, q->op, q->path, q->path2, &verdict,
-			      rule, sizeof(rule));
+		r = fence_why(q->policy, q->op, q->path, q->path2, &got);
 	if (r < 0) {
 		cli_error("cannot judge '%s': %s", q->path, strerror(-r));
 		return 2;
 	}
 	if (!json)
-		print_text(q, &verdict);
-	else if (print_json(q, &verdict) < 0)
+		print_text(q, &got.verdict);
+	else if (print_json(q, &got.verdict) < 0)
 		return 2;
-	return verdict.error ? 1 : 0;
+	return got.verdict.error ? 1 : 0;
 }
 
 static int

@@ -186,8 +186,7 @@ leads_around(struct policy *policy, enum policy_op op, const struct place *from,
 
 static int
 ask_disk(struct policy *policy, enum policy_op op, const struct place *from,
-	 const struct place *to, char *rule_buf, size_t rule_size,
-	 struct policy_verdict *verdict)
+	 const struct place *to, struct fence_answer *answer)
 {
 	_cleanup_(gitguard_end) struct gitguard_check check = { 0 };
 	bool around;
@@ -195,7 +194,7 @@ ask_disk(struct policy *policy, enum policy_op op, const struct place *from,
 
 	if (op == POLICY_OP_RENAME && to->name && from->is_dir &&
 	    from->state != to->state && !is_empty(from)) {
-		*verdict = (struct policy_verdict){
+		answer->verdict = (struct policy_verdict){
 			.error = -EACCES,
 			.code = POLICY_CODE_PROTECTED,
 			.rule = "rules differ below the moved directory",
@@ -207,7 +206,7 @@ ask_disk(struct policy *policy, enum policy_op op, const struct place *from,
 	if (r < 0)
 		return r;
 	if (around) {
-		*verdict = policy_deny_symlink();
+		answer->verdict = policy_deny_symlink();
 		return 0;
 	}
 	r = ask_git(policy, op, from, to, &check);
@@ -216,10 +215,10 @@ ask_disk(struct policy *policy, enum policy_op op, const struct place *from,
 	if (check.verdict.error == 0)
 		return r;
 	/* The guard's text lives in `check`. */
-	(void)snprintf(rule_buf, rule_size, "%s",
+	(void)snprintf(answer->rule, sizeof(answer->rule), "%s",
 		       check.verdict.rule ? check.verdict.rule : "git-dir");
-	*verdict = check.verdict;
-	verdict->rule = rule_buf;
+	answer->verdict = check.verdict;
+	answer->verdict.rule = answer->rule;
 	return 0;
 }
 
@@ -249,13 +248,11 @@ decide_names(const struct policy *policy, enum policy_op op, const char *path,
 
 int
 fence_why(struct policy *policy, enum policy_op op, const char *path,
-	  const char *path2, struct policy_verdict *ret_verdict, char *rule_buf,
-	  size_t rule_size)
+	  const char *path2, struct fence_answer *ret_answer)
 {
 	_cleanup_(place_fini) struct place from = { .dirfd = -1 };
 	_cleanup_(place_fini) struct place to = { .dirfd = -1 };
-	struct policy_verdict verdict;
-	int inside, inside2 = 0, r;
+	int inside, inside2 = 0;
 
 	inside = find_place(policy, path, &from);
 	if (inside < 0)
@@ -265,13 +262,8 @@ fence_why(struct policy *policy, enum policy_op op, const char *path,
 	if (inside2 < 0)
 		return inside2;
 
-	verdict = decide_names(policy, op, path, path2, &from);
-	if (verdict.error == 0 && inside && op != POLICY_OP_READ) {
-		r = ask_disk(policy, op, &from, &to, rule_buf, rule_size,
-			     &verdict);
-		if (r < 0)
-			return r;
-	}
-	*ret_verdict = verdict;
-	return 0;
+	ret_answer->verdict = decide_names(policy, op, path, path2, &from);
+	if (ret_answer->verdict.error != 0 || !inside || op == POLICY_OP_READ)
+		return 0;
+	return ask_disk(policy, op, &from, &to, ret_answer);
 }

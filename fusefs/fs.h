@@ -94,10 +94,13 @@ void fs_born_repositories(struct fs *fs,
 /*
  * `pale why`: the very decision the mount would make for this path, with git
  * structure looked up on disk, without doing anything.  The verdict's strings
- * live as long as `policy`, or are static.
+ * live as long as `policy` and *ret_answer, which is not to be copied.
  */
+struct fence_answer {
+	struct policy_verdict verdict;
+	char rule[512]; /* the git guard's, which it makes up */
+};
 int fence_why(struct policy *policy, enum policy_op op, const char *path,
-	      const char *path2, struct policy_verdict *ret_verdict,
-	      char *rule_buf, size_t rule_size);
+	      const char *path2, struct fence_answer *ret_answer);
 
 #endif

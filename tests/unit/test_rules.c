@@ -291,7 +291,7 @@ END_TEST
 
 START_TEST(no_memory_means_that_everything_is_refused)
 {
-	const struct rule_state *dir = rules_root(rules), *below;
+	const struct rule_state *dir, *below;
 	struct rule_match match;
 
 	rules_free(rules);
