@@ -120,6 +120,7 @@ forget_place_in(struct fs *fs, struct fs_inode *inode,
 	struct fs_shard *shard = fs_shard_of(fs, inode);
 	struct fs_inode *old = NULL;
 	char *name = NULL;
+	bool forgotten;
 
 	*ret_parent = NULL;
 	fs_shard_lock(shard);
@@ -130,9 +131,10 @@ forget_place_in(struct fs *fs, struct fs_inode *inode,
 		*ret_parent = fs_inode_ref(inode->parent);
 	}
 	fs_shard_unlock(shard);
+	forgotten = old;
 	free(name);
 	fs_inode_put(fs, old);
-	return name;
+	return forgotten;
 }
 
 void

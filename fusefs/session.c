@@ -420,8 +420,8 @@ fs_mount_options(uid_t uid, gid_t gid, bool multi_uid, char *ret_options,
 }
 
 void
-fs_born_repositories(struct fs *fs,
-		     void (*each)(void *data, const char *path), void *data)
+fs_born_repositories(struct fs *fs, void (*each)(void *data, const char *path),
+		     void *data)
 {
 	gitguard_born(fs->guard, each, data);
 }
