@@ -266,6 +266,10 @@ check_class(enum policy_op op, enum gg_name class, const struct gitguard_at *at,
 		return gg_is_gitdir(at->dirfd, GG_OTHER)
 			       ? check_config(op, at, check)
 			       : 0;
+	case GG_INDEX:
+		return gg_is_gitdir(at->dirfd, GG_OTHER)
+			       ? check_small(op, class, at, check)
+			       : 0;
 	case GG_HOOKS:
 	case GG_INFO:
 		return gg_is_gitdir(at->dirfd, GG_OTHER)
@@ -352,6 +356,7 @@ check_leaving(const struct move *move, struct gitguard_check *check)
 	case GG_REFS:
 	case GG_COMMONDIR:
 	case GG_GITDIR:
+	case GG_INDEX:
 	case GG_DOTGIT:
 		break;
 	}
@@ -433,6 +438,7 @@ check_arriving(const struct move *move, struct gitguard_check *check)
 		return r < 0 ? r : check_published(move, check);
 	case GG_GITDIR:
 	case GG_CONFIG:
+	case GG_INDEX:
 		return gg_is_gitdir(to->dirfd, GG_OTHER)
 			       ? check_published(move, check)
 			       : 0;
@@ -552,6 +558,7 @@ is_guarded_file(const struct gitguard_at *at)
 	case GG_CONFIG:
 	case GG_COMMONDIR:
 	case GG_GITDIR:
+	case GG_INDEX:
 		return gg_is_gitdir(at->dirfd, GG_OTHER);
 	case GG_ATTRIBUTES:
 		return gg_is_info(at->dirfd);

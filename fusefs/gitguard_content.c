@@ -22,6 +22,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
@@ -394,6 +395,42 @@ judge_config(const char *name, int dirfd, const char *data, size_t len,
 	return judge_texts(r < 0 ? NULL : &was, &after, dirfd, check);
 }
 
+static int
+find_sha256(void *data, const char *key, const char *value)
+{
+	(void)data;
+	return strcmp(key, "extensions.objectformat") == 0 && value &&
+	       strcasecmp(value, "sha256") == 0;
+}
+
+/* How long the repository's object names are; a linked one asks its main. */
+static size_t
+hash_size(int dirfd)
+{
+	static const char *const configs[] = { "config", "../../config" };
+
+	for (size_t i = 0; i < 2; i++) {
+		_cleanup_(gg_bytes_fini) struct gg_bytes bytes = { 0 };
+		struct gitconfig_text text;
+
+		if (gg_read(dirfd, configs[i], &bytes) < 0)
+			continue;
+		text = (struct gitconfig_text){ bytes.data, bytes.len };
+		return gitconfig_walk(&text, find_sha256, NULL) > 0 ? 32 : 20;
+	}
+	return 20;
+}
+
+static int
+judge_index(int dirfd, const char *data, size_t len,
+	    struct gitguard_check *check)
+{
+	/* `git stash` and others leave an empty one for a moment. */
+	if (len == 0 || gg_index_is_good(data, len, hash_size(dirfd)))
+		return 0;
+	return gg_refuse(check, "git-index");
+}
+
 static const char *
 config_name(enum gg_kind kind)
 {
@@ -412,6 +449,8 @@ gg_kind_of(enum gg_name class, const char *name)
 		return GG_KIND_GITFILE;
 	if (class == GG_COMMONDIR)
 		return GG_KIND_COMMONDIR;
+	if (class == GG_INDEX)
+		return GG_KIND_INDEX;
 	return class == GG_GITDIR ? GG_KIND_GITDIR : GG_KIND_NONE;
 }
 
@@ -423,6 +462,9 @@ gg_judge(enum gg_kind kind, int dirfd, const char *data, size_t len,
 
 	if (kind == GG_KIND_CONFIG || kind == GG_KIND_CONFIG_WORKTREE)
 		return judge_config(config_name(kind), dirfd, data, len, check);
+
+	if (kind == GG_KIND_INDEX)
+		return judge_index(dirfd, data, len, check);
 
 	copy = strndup(data, len);
 	if (!copy || strlen(copy) != len)
@@ -436,6 +478,7 @@ gg_judge(enum gg_kind kind, int dirfd, const char *data, size_t len,
 		return judge_gitdir(copy, len, check);
 	case GG_KIND_CONFIG:
 	case GG_KIND_CONFIG_WORKTREE:
+	case GG_KIND_INDEX:
 	case GG_KIND_NONE:
 		break;
 	}
@@ -458,10 +501,12 @@ static const struct {
 	{ "config.worktree", GG_KIND_CONFIG_WORKTREE },
 	{ "commondir", GG_KIND_COMMONDIR },
 	{ "gitdir", GG_KIND_GITDIR },
+	{ "index", GG_KIND_INDEX },
 };
 
-const char *const gitguard_replaced[] = { "config", "config.worktree",
-					  "commondir", "gitdir", NULL };
+const char *const gitguard_replaced[] = { "config",    "config.worktree",
+					  "commondir", "gitdir",
+					  "index",     NULL };
 
 /* As if nothing had been there: the host's exemptions do not count. */
 static int

@@ -331,6 +331,7 @@ gg_is_local_target(const char *target)
 	case GG_CONFIG:
 	case GG_COMMONDIR:
 	case GG_GITDIR:
+	case GG_INDEX:
 	case GG_HOOKS:
 	case GG_INFO:
 	case GG_ATTRIBUTES:

@@ -52,7 +52,10 @@ gg_read(int dirfd, const char *name, struct gg_bytes *ret_bytes)
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 
-	r = fd_read_file(fd, LIMIT_GITCONFIG, &bytes.data, &bytes.len);
+	r = fd_read_file(fd,
+			 st.st_size > LIMIT_GITCONFIG ? LIMIT_GITINDEX
+						      : LIMIT_GITCONFIG,
+			 &bytes.data, &bytes.len);
 	if (r < 0)
 		return r;
 	bytes.mode = st.st_mode & 07777;

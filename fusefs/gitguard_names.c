@@ -27,6 +27,7 @@ static const struct {
 	{ "config.worktree", GG_CONFIG },
 	{ "commondir", GG_COMMONDIR },
 	{ "gitdir", GG_GITDIR },
+	{ "index", GG_INDEX },
 	{ "hooks", GG_HOOKS },
 	{ "branches", GG_HOOKS },
 	{ "remotes", GG_HOOKS },

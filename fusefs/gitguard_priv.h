@@ -21,6 +21,7 @@ enum gg_name {
 	GG_CONFIG, /* config, config.worktree */
 	GG_COMMONDIR,
 	GG_GITDIR,
+	GG_INDEX,
 	GG_HOOKS, /* hooks, and the legacy branches and remotes */
 	GG_INFO,
 	GG_ATTRIBUTES, /* in info */
@@ -94,6 +95,7 @@ enum gg_kind {
 	GG_KIND_GITFILE,
 	GG_KIND_COMMONDIR,
 	GG_KIND_GITDIR,
+	GG_KIND_INDEX,
 };
 
 /* A private, NUL-terminated copy of a file's bytes. */
@@ -135,6 +137,12 @@ int gg_seal(int dirfd);
  * and owner given.
  */
 int gg_replace(int dirfd, const char *name, const struct gg_bytes *bytes);
+
+/*
+ * gitguard_index.c: whether git may check out all that an index names; `hash`
+ * is the size of an object's name.
+ */
+bool gg_index_is_good(const char *data, size_t len, size_t hash);
 
 /* Fills in the refusal; returns -EACCES. */
 int gg_refuse(struct gitguard_check *check, const char *format, ...)

@@ -19,6 +19,7 @@
 #include "fusefs/gitguard_priv.h"
 
 #define SMALL_MAX (64u << 10)
+#define INDEX_MAX (32u << 20) /* for those who write one directly */
 
 struct gitguard_small {
 	int fd;	   /* the file, O_RDWR */
@@ -33,6 +34,12 @@ struct gitguard_small {
 	bool dropped; /* taken away again: nothing was acceptable */
 };
 
+static size_t
+max_of(const struct gitguard_small *small)
+{
+	return small->kind == GG_KIND_INDEX ? INDEX_MAX : SMALL_MAX;
+}
+
 static int
 read_present(struct gitguard_small *small, bool truncate)
 {
@@ -44,7 +51,8 @@ read_present(struct gitguard_small *small, bool truncate)
 		return -EACCES;
 	if (truncate)
 		return 0;
-	return fd_read_file(small->fd, SMALL_MAX, &small->data, &small->len);
+	return fd_read_file(small->fd, max_of(small), &small->data,
+			    &small->len);
 }
 
 int
@@ -132,6 +140,7 @@ write_locked(struct gitguard_small *small, const void *buf, size_t size,
 {
 	_cleanup_(freep) char *data = NULL;
 	size_t at = small->append ? small->len : (size_t)offset, len;
+	size_t max = max_of(small);
 	int r;
 
 	if (offset < 0)
@@ -141,7 +150,7 @@ write_locked(struct gitguard_small *small, const void *buf, size_t size,
 	/* A hole would be NUL bytes, which no such file holds. */
 	if (at > small->len)
 		return gg_refuse(check, "git-dir");
-	if (at > SMALL_MAX || size > SMALL_MAX - at)
+	if (at > max || size > max - at)
 		return -EFBIG;
 	len = at + size > small->len ? at + size : small->len;
 
