@@ -20,8 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SIZE_MAX_BYTES (256u * 1024)
-#define RANGE_MAX      (64u * 1024)
+#define SIZE_MAX_BYTES ((size_t)256 * 1024)
+#define RANGE_MAX      ((size_t)64 * 1024)
 
 static unsigned char model[SIZE_MAX_BYTES];
 static unsigned char bytes[RANGE_MAX];
