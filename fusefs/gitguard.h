@@ -15,8 +15,9 @@
  * In a git directory hooks/ (all but *.sample), the legacy branches/ and
  * remotes/, and info/attributes are protected.  config and config.worktree are
  * judged by content (policy/gitconfig.h) and published as a copy that nobody
- * inside ever held a descriptor of.  commondir and gitdir, and a gitfile
- * `.git` in any directory, are judged by content at each write.  A directory
+ * inside ever held a descriptor of; the index by the names in it, likewise.
+ * commondir and gitdir, and a gitfile `.git` in any directory, are judged by
+ * content at each write.  A directory
  * that would *become* a git directory is judged whole at that step.
  *
  * The judged step and its check are one critical section: a check holds the
