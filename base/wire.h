@@ -28,7 +28,7 @@ enum wire_type {
 	WIRE_SIGNAL,	/* value: signal for the command */
 	WIRE_EXITED,	/* the command ended and the world is empty */
 	WIRE_FAILED,	/* value: errno; text: the sentence; step: which */
-	WIRE_ENDED,	/* keeper → warden: flush and go */
+	WIRE_ENDED,	/* keeper → warden: flush and go; back: stop it */
 	WIRE_DONE,	/* warden → keeper: all is in the store */
 	WIRE_CONNECT,	/* observer → usher; flags: enum wire_connect */
 	WIRE_CONNECTED, /* usher → observer; flags: WIRE_CONNECTED_* */

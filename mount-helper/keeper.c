@@ -10,6 +10,7 @@
  *
  *	READY from init, SERVING from the warden  ->  GO to init
  *	EXITED from init                          ->  CLI; ENDED to the warden
+ *	ENDED from the warden (world stop)        ->  KILL to all, by init
  *	the CLI, the warden or the usher is gone  ->  the world is killed
  *
  * A command runs only after GO, and GO is said in one place.
@@ -179,6 +180,30 @@ on_init_message(struct keeper *k, struct wire_msg *msg, int *fd)
 	}
 }
 
+/*
+ * The warden was asked to end.  It is init that kills, so that the command's
+ * end is reported like any other and what it was refused as well.
+ */
+static void
+stop_world(struct keeper *k)
+{
+	const struct wire_msg order = { .type = WIRE_SIGNAL,
+					.value = SIGKILL,
+					.flags = SIGNAL_ALL };
+	struct errmsg why = { "" };
+
+	if (k->ending)
+		return;
+	if (k->gone) {
+		(void)fd_send(k->kids.init_sock, &order, sizeof(order), NULL,
+			      0);
+		return;
+	}
+	(void)errmsg_set(&why, -ECANCELED,
+			 "the world was stopped before the command started");
+	fail(k, -ECANCELED, &why);
+}
+
 static void
 on_warden_message(struct keeper *k, struct wire_msg *msg)
 {
@@ -197,6 +222,8 @@ on_warden_message(struct keeper *k, struct wire_msg *msg)
 		/* It may have failed because the usher did. */
 		take_last_messages(k, &k->kids.init_sock);
 		on_failed(k, msg);
+	} else if (msg->type == WIRE_ENDED) {
+		stop_world(k);
 	}
 }
 
