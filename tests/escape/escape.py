@@ -114,8 +114,8 @@ class Outside:
         beside = "/" + self.top.split("/")[1] + "/"
         with open("/proc/self/mountinfo") as f:
             lines = [l.split(" ", 5) for l in f if "fuse" not in l]
-        return sorted(l[3:] for l in lines if l[4].startswith(self.top) or
-                      not l[4].startswith(beside))
+        return {" ".join(l[3:]) for l in lines
+                if l[4].startswith(self.top) or not l[4].startswith(beside)}
 
     def _serve(self, kind, address):
         s = socket.socket(socket.AF_UNIX, kind)
@@ -174,8 +174,9 @@ class Outside:
         if self.victim.poll() is not None:
             bad.append("the outside process died")
             self.victim = subprocess.Popen(["sleep", "100000"])
-        if self._mounts() != self.mounts:
-            bad.append("the host's mounts changed")
+        changed = self._mounts() ^ self.mounts
+        if changed:
+            bad.append("the host's mounts changed: %r" % sorted(changed)[:3])
         return bad
 
     def verdict(self, name, bad, text=""):
