@@ -28,6 +28,9 @@ static const char *const names[DEV_COUNT] = {
 int
 dev_prepare(struct mounts *m, struct errmsg *why)
 {
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY |
+					       MOUNT_ATTR_NOSUID };
+
 	for (size_t i = 0; i < DEV_COUNT; i++) {
 		char path[32];
 		const char *from = path;
@@ -42,6 +45,15 @@ dev_prepare(struct mounts *m, struct errmsg *why)
 		/* A terminal of another /dev/pts has no path here. */
 		if (m->devices[i] < 0 && i != DEV_CONSOLE)
 			return errmsg_set(why, -errno, "cannot bind '%s': %s",
+					  from, strerror(errno));
+		if (m->devices[i] < 0)
+			continue;
+		/* Its owner writes to it all the same, but changes no mode. */
+		if (mount_setattr(m->devices[i], "", AT_EMPTY_PATH, &attr,
+				  sizeof(attr)) < 0)
+			return errmsg_set(why, -errno,
+					  "cannot restrict the mount of '%s': "
+					  "%s",
 					  from, strerror(errno));
 	}
 	return 0;

@@ -68,7 +68,8 @@ clone_source(const struct plan_mount *entry, int *ret_fd, struct errmsg *why)
 	}
 	if (entry->kind != PLAN_DEVICE)
 		attr.attr_set |= MOUNT_ATTR_NODEV;
-	if (entry->flags & PLAN_F_RO)
+	/* Devices and sockets take bytes through any mount. */
+	if ((entry->flags & PLAN_F_RO) || entry->kind != PLAN_BIND)
 		attr.attr_set |= MOUNT_ATTR_RDONLY;
 	if (mount_setattr(fd, "", AT_EMPTY_PATH | (flags & AT_RECURSIVE), &attr,
 			  sizeof(attr)) < 0)
