@@ -10,7 +10,10 @@
  *                by its path before the world's mounts cover it, and compared
  *   a directory  by its path in the world; where it is not there, /dev/null
  *
- * What is open for writing the program may change anyhow.
+ * What is open for writing the program may change anyhow, but for the sinks of
+ * /dev: root's `> /dev/null` would let it take the mode of the machine's null
+ * device away.  They are opened again in the world's own /dev, whose mounts are
+ * read-only.
  *
  * The caller's offset does not move along, so it is set when the command has
  * ended: `{ pale run head -n 1; cat; } < file` works.
@@ -27,6 +30,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -37,6 +41,27 @@
 
 /* What a program can have set on its descriptor. */
 #define KEPT_FLAGS (O_NONBLOCK | O_NOATIME | O_DIRECT)
+
+/* By their numbers, Documentation/admin-guide/devices.txt of Linux. */
+static const struct {
+	unsigned int minor; /* of major 1 */
+	const char *path;
+} sinks[] = {
+	{ 3, "/dev/null" },   { 5, "/dev/zero" },    { 7, "/dev/full" },
+	{ 8, "/dev/random" }, { 9, "/dev/urandom" },
+};
+
+/* Its path in every world, or NULL. */
+static const char *
+sink_path(const struct stat *st)
+{
+	if (!S_ISCHR(st->st_mode) || major(st->st_rdev) != 1)
+		return NULL;
+	for (size_t i = 0; i < sizeof(sinks) / sizeof(*sinks); i++)
+		if (minor(st->st_rdev) == sinks[i].minor)
+			return sinks[i].path;
+	return NULL;
+}
 
 void
 stdfiles_init(struct stdfiles *files)
@@ -137,7 +162,8 @@ stdfiles_fence(struct stdfiles *files, struct errmsg *why)
 		if (fstat(fd, &st) < 0)
 			continue;
 		/* A read-only mount would not hold a device. */
-		if (S_ISBLK(st.st_mode))
+		if (S_ISBLK(st.st_mode) ||
+		    (S_ISCHR(st.st_mode) && !sink_path(&st) && !isatty(fd)))
 			r = -ENOTSUP;
 		/* A file without a name is nobody's but its holders'. */
 		else if (S_ISREG(st.st_mode) && st.st_nlink > 0 &&
@@ -153,22 +179,37 @@ stdfiles_fence(struct stdfiles *files, struct errmsg *why)
 	return 0;
 }
 
+/* Opens again, inside, what is named by a path there. */
+static void
+reopen_inside(int fd, const char *path, int flags)
+{
+	_cleanup_(closep) int opened = -1;
+
+	if (path)
+		opened = open(path, flags | O_NOCTTY | O_CLOEXEC);
+	if (opened < 0)
+		opened = open("/dev/null", (flags & O_ACCMODE) | O_CLOEXEC);
+	if (opened < 0 || dup2(opened, fd) < 0)
+		(void)close(fd);
+}
+
 void
 stdfiles_enter_world(void)
 {
 	for (int fd = 0; fd < STDFILES; fd++) {
-		_cleanup_(closep) int opened = -1;
 		char path[PATH_MAX];
 		struct stat st;
 
-		if (fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode))
+		if (fstat(fd, &st) < 0)
 			continue;
-		if (path_of(fd, path) == 0)
-			opened = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (opened < 0)
-			opened = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		if (opened < 0 || dup2(opened, fd) < 0)
-			(void)close(fd);
+		if (sink_path(&st))
+			reopen_inside(
+				fd, sink_path(&st),
+				fcntl(fd, F_GETFL) &
+					(O_ACCMODE | O_APPEND | KEPT_FLAGS));
+		else if (S_ISDIR(st.st_mode))
+			reopen_inside(fd, path_of(fd, path) == 0 ? path : NULL,
+				      O_RDONLY | O_DIRECTORY);
 	}
 }
 
