@@ -23,8 +23,8 @@ home_dir(void)
 }
 
 /*
- * The user's own home.  Harnesses give their commands a HOME of their own; the
- * records are one per user all the same, and must not turn up in there.
+ * The user's own home, by the user database; NULL when there is none (nobody,
+ * a number without a name).
  */
 static const char *
 user_home(void)
@@ -36,7 +36,7 @@ user_home(void)
 	    stat(pw->pw_dir, &st) == 0 && S_ISDIR(st.st_mode) &&
 	    st.st_uid == pw->pw_uid)
 		return pw->pw_dir;
-	return home_dir();
+	return NULL;
 }
 
 static int
@@ -53,10 +53,22 @@ xdg_dir(const char *variable, const char *home, const char *below_home,
 	return len < 0 ? -ENOMEM : 0;
 }
 
+/*
+ * Not below $HOME: harnesses give their commands a HOME of their own, and the
+ * records are one per user all the same and must not turn up in there.
+ */
 int
 dirs_state(char **ret_path)
 {
-	return xdg_dir("XDG_STATE_HOME", user_home(), ".local/state", ret_path);
+	const char *base = getenv("XDG_STATE_HOME");
+	const char *home = user_home();
+
+	if (!home && !(base && base[0] == '/'))
+		return asprintf(ret_path, "/var/tmp/pale-%u/state",
+				(unsigned)getuid()) < 0
+			       ? -ENOMEM
+			       : 0;
+	return xdg_dir("XDG_STATE_HOME", home, ".local/state", ret_path);
 }
 
 int

@@ -7,8 +7,9 @@
  * The rules are chapter 80's: $XDG_STATE_HOME/pale else ~/.local/state/pale;
  * $XDG_RUNTIME_DIR/pale, else /run/pale (root), else /tmp/pale-UID (0700,
  * owner checked); $XDG_CONFIG_HOME/pale else ~/.config/pale.  For state, ~ is
- * the home of the user database (where it is there and the user's), since a
- * command that is given another $HOME still belongs to the same user.
+ * the home of the user database, since a command that is given another $HOME
+ * still belongs to the same user; a user without one has
+ * /var/tmp/pale-UID/state.
  * Paths are fresh strings, owned by the caller; nothing is made on disk
  * except by dirs_make().  Thread: any (reads the environment).
  */
