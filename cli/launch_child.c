@@ -119,6 +119,8 @@ run_child(struct job *job)
 {
 	const struct launch_child *child = job->child;
 
+	/* Who ignores it never hears of a child's end. */
+	(void)signal(SIGCHLD, SIG_DFL);
 	if (child->confined) {
 		pid_t warden = _Fork();
 

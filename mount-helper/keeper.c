@@ -12,6 +12,7 @@
  *	EXITED from init                          ->  CLI; ENDED to the warden
  *	ENDED from the warden (world stop)        ->  KILL to all, by init
  *	the CLI, the warden or the usher is gone  ->  the world is killed
+ *	warden, usher or init is stopped          ->  it is continued
  *
  * A command runs only after GO, and GO is said in one place.
  */
@@ -309,8 +310,13 @@ reap(struct keeper *k)
 	int status;
 
 	(void)!read(k->signals, &info, sizeof(info));
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		on_child_end(k, pid, status);
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+		/* Every inmate would wait for one that somebody stopped. */
+		if (WIFSTOPPED(status))
+			(void)kill(pid, SIGCONT);
+		else
+			on_child_end(k, pid, status);
+	}
 }
 
 /* The records of a dead warden's world still hold up inmates: let them die. */
