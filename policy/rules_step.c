@@ -396,7 +396,7 @@ rules_step(struct rules *rules, const struct rule_state *dir, const char *name,
 	}
 	if (s.nodes != s.few)
 		free(s.nodes);
-	return s.error < 0 ? refuse(ret_match) : 0;
+	return s.error != 0 ? refuse(ret_match) : 0;
 }
 
 int
