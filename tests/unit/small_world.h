@@ -48,7 +48,7 @@
 #include "policy/denial.h"
 #include "policy/rules.h"
 #include "tests/unit/suite.h"
-#include "warden/observer.h"
+#include "warden/observer_priv.h"
 
 #define OUT  "/mnt/out/"
 #define SLOW 60
@@ -312,6 +312,15 @@ take_inmate(struct world *w)
 	}
 }
 
+/* Who is nested is known from the usher's first message on. */
+static inline void
+await_hello(struct observer *o)
+{
+	for (int ms = 0; ms < 20000 && atomic_load(&o->look.ns_ino) == 0; ms++)
+		(void)usleep(1000);
+	ck_assert_uint_ne(atomic_load(&o->look.ns_ino), 0);
+}
+
 static inline void
 world_start(enum policy_mode mode, act_fn act)
 {
@@ -365,6 +374,7 @@ world_start(enum policy_mode mode, act_fn act)
 	config.let_in = &let_in;
 	ck_assert_msg(observer_start(&config, &w->observer, &why) == 0, "%s",
 		      why.text);
+	await_hello(w->observer);
 }
 
 /* Lets the inmate act; what it returned. */
