@@ -187,3 +187,51 @@ gitroot_find(const char *workspace, char **ret_path)
 	*ret_path = take_ptr(&found);
 	return 0;
 }
+
+void
+gitroot_near_fini(struct gitroot_near *near)
+{
+	free(near->top);
+	free(near->git_dir);
+	free(near->common);
+	*near = (struct gitroot_near){ 0 };
+}
+
+/* The git directory of a work tree that begins at `dir`, or NULL. */
+static char *
+git_dir_at(const char *dir)
+{
+	_cleanup_(freep) char *git = canonical(dir, ".git");
+
+	if (git && is_git_dir(git))
+		return take_ptr(&git);
+	if (is_git_dir(dir))
+		return strdup(dir);
+	return read_pointer(dir, ".git", "gitdir:");
+}
+
+int
+gitroot_near(const char *dir, struct gitroot_near *ret_near)
+{
+	_cleanup_(freep) char *top = strdup(dir);
+
+	*ret_near = (struct gitroot_near){ 0 };
+	if (!top)
+		return -ENOMEM;
+	for (char *slash; !ret_near->git_dir; *slash = '\0') {
+		ret_near->git_dir = git_dir_at(*top ? top : "/");
+		slash = strrchr(top, '/');
+		if (ret_near->git_dir || !slash)
+			break;
+	}
+	if (!ret_near->git_dir)
+		return 0;
+	ret_near->top = take_ptr(&top);
+	ret_near->common = read_pointer(ret_near->git_dir, "commondir", "");
+	if (!ret_near->common)
+		ret_near->common = strdup(ret_near->git_dir);
+	if (ret_near->common)
+		return 0;
+	gitroot_near_fini(ret_near);
+	return -ENOMEM;
+}

@@ -44,6 +44,9 @@ int pattern_parse(const char *text, struct pattern *ret_pattern,
 		  struct errmsg *why);
 void pattern_fini(struct pattern *pattern);
 
+/* The pattern that means just this path below the root, or NULL. */
+char *pattern_quote(const char *rest);
+
 /* ---- rules.c ---- */
 
 /* A further owner; the states stay comparable between all of them. */
@@ -114,6 +117,26 @@ bool preset_is_builtin(const char *name);
  * other; *ret_path is NULL when there is none.  Errors: -ENOMEM.
  */
 int gitroot_find(const char *workspace, char **ret_path);
+
+/*
+ * The repository that git finds from a directory up: where its work tree
+ * begins, its git directory and the common one.  All are NULL when there is
+ * none.  Errors: -ENOMEM.
+ */
+struct gitroot_near {
+	char *top, *git_dir, *common;
+};
+int gitroot_near(const char *dir, struct gitroot_near *ret_near);
+void gitroot_near_fini(struct gitroot_near *near);
+
+/* ---- githost.c ---- */
+
+/*
+ * Adds a protect rule for each place in a served root that the host's git
+ * configuration names.  Errors with a sentence: -E2BIG, -ENOMEM.
+ */
+int githost_protect(const struct policy *policy, struct rules *rules,
+		    struct errmsg *why);
 
 /* ---- decide.c: lexical paths ---- */
 

@@ -452,8 +452,8 @@ resolve_git(struct policy *policy, struct errmsg *why)
 }
 
 /* Bytes that mean something in a pattern lose it. */
-static char *
-quote_pattern(const char *rest)
+char *
+pattern_quote(const char *rest)
 {
 	char *text = malloc(2 * strlen(rest) + 2), *to = text;
 
@@ -487,7 +487,7 @@ hide_path(struct merge *m, struct policy *policy, const char *path)
 	if (root < 0 || policy->roots[root].kind == POLICY_ROOT_RW)
 		return strv_add(&policy->hide_paths, path) < 0 ? oom(m->why)
 							       : 0;
-	pattern = quote_pattern(rest);
+	pattern = pattern_quote(rest);
 	if (!pattern)
 		return oom(m->why);
 	return rules_add(m->rules, RULE_HIDE, pattern, "hide-path", m->why);
@@ -739,6 +739,11 @@ resolve(const struct policy_request *request, struct merge *m,
 	policy->git_guard = !m->no_protect;
 	if (!m->no_protect && rules_add_builtin(m->rules) < 0)
 		return oom(m->why);
+	/* Also in read-only, which may become wider while it runs. */
+	if (!m->no_protect && policy->mode != POLICY_DANGER_FULL_ACCESS)
+		r = githost_protect(policy, m->rules, m->why);
+	if (r < 0)
+		return r;
 	if (strv_extend(&policy->env_hide, &m->all.env_hide) < 0)
 		return oom(m->why);
 	return 0;

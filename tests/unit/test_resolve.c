@@ -409,6 +409,97 @@ END_TEST
 
 /* ---- copies ---- */
 
+static void
+protects(const char *rest, bool is)
+{
+	verdict_is(POLICY_OP_CREATE, rest, is ? -EACCES : 0);
+}
+
+static void
+make_repository(const char *config)
+{
+	make_dir("ws/.git/objects");
+	make_dir("ws/.git/refs");
+	make_file("ws/.git/HEAD", "ref: refs/heads/main\n");
+	make_file("ws/.git/config", config);
+	request.mode = "workspace-write";
+}
+
+START_TEST(what_the_host_s_git_configuration_names_is_protected)
+{
+	make_repository("[core]\n\thooksPath = .husky/_\n"
+			"[include]\n\tpath = ../dev/git [1].conf\n"
+			"[includeIf \"onbranch:x\"]\n\tpath = deep\n");
+	make_dir("ws/dev");
+	make_file("ws/dev/git [1].conf",
+		  "[core]\n\tattributesFile = dev/attr\n[include]\n"
+		  "\tpath = more\n[bad");
+	make_file("home/.gitconfig",
+		  "[core]\n\thooksPath = ./my-hooks/\n"
+		  "[init]\n\ttemplateDir = ~/../ws/tmpl\n");
+	resolved();
+	protects("ws/.husky/pre-commit", true);
+	protects("ws/.husky/_/h", true);
+	protects("ws/dev/git [1].conf", true);
+	protects("ws/dev/git 1.conf", false);
+	protects("ws/dev/attr", true);
+	protects("ws/dev/more", true);
+	protects("ws/dev/else", false);
+	protects("ws/.git/deep", true);
+	protects("ws/my-hooks/x", true);
+	protects("ws/sub/my-hooks/x", true);
+	protects("ws/tmpl/hooks/x", true);
+	protects("ws/pre-commit", false);
+}
+END_TEST
+
+START_TEST(symlinks_on_the_way_of_git_s_configuration_are_protected)
+{
+	make_repository("[core]\n\thooksPath = one/hooks\n");
+	make_dir("ws/real");
+	ck_assert_int_eq(symlink("two", at("ws/one")), 0);
+	ck_assert_int_eq(symlink("../ws/./real", at("ws/two")), 0);
+	ck_assert_int_eq(symlink("loop", at("ws/loop")), 0);
+	make_file("home/.gitconfig", "[core]\n\tattributesFile = loop/x\n");
+	resolved();
+	verdict_is(POLICY_OP_UNLINK, "ws/one", -EACCES);
+	verdict_is(POLICY_OP_UNLINK, "ws/two", -EACCES);
+	protects("ws/real/hooks/x", true);
+	protects("ws/real/x", false);
+}
+END_TEST
+
+START_TEST(hooks_at_the_top_are_protected_by_name)
+{
+	make_repository("[core]\n\thooksPath = .\n");
+	resolved();
+	protects("ws/pre-commit", true);
+	protects("ws/file", false);
+}
+END_TEST
+
+START_TEST(a_repository_around_the_workspace_counts)
+{
+	make_repository("[core]\n\thooksPath = ws/in\n");
+	ck_assert_int_eq(rename(at("ws/.git"), at(".git")), 0);
+	make_repository("");
+	resolved();
+	protects("ws/in/pre-commit", true);
+}
+END_TEST
+
+START_TEST(hooks_in_their_usual_place_are_the_guard_s)
+{
+	make_repository("[core]\n\thooksPath = .git/hooks/\n");
+	resolved();
+	protects("ws/.git/hooks/x.sample", false);
+	(void)strv_add(&request.protect, "none");
+	make_file("ws/.git/config", "[core]\n\thooksPath = h\n");
+	resolved();
+	protects("ws/h/x", false);
+}
+END_TEST
+
 START_TEST(a_policy_of_another_mode_shares_the_rules)
 {
 	struct policy *other;
@@ -521,6 +612,13 @@ main(void)
 	tcase_add_test(tc, a_commondir_that_points_elsewhere_opens_nothing);
 	tcase_add_test(tc, a_submodule_brings_its_git_directory);
 	tcase_add_test(tc, a_plain_repository_or_a_broken_gitfile_adds_nothing);
+	tcase_add_test(tc,
+		       what_the_host_s_git_configuration_names_is_protected);
+	tcase_add_test(
+		tc, symlinks_on_the_way_of_git_s_configuration_are_protected);
+	tcase_add_test(tc, hooks_at_the_top_are_protected_by_name);
+	tcase_add_test(tc, a_repository_around_the_workspace_counts);
+	tcase_add_test(tc, hooks_in_their_usual_place_are_the_guard_s);
 	tcase_add_test(tc, a_policy_of_another_mode_shares_the_rules);
 	tcase_add_test(tc, what_is_encoded_is_decoded);
 	tcase_add_test(tc, a_decoder_fed_with_cut_text_refuses_it);
