@@ -54,12 +54,14 @@ fs_policy_leave(struct fs_call *call)
 	atomic_fetch_sub(&call->fs->in_epoch[call->epoch & 1], 1);
 }
 
+/*
+ * By a request under way, for which a swap may be waiting: so without the
+ * swap's lock.  The generation stays odd or even, whatever comes in between.
+ */
 void
 fs_marks_outdated(struct fs *fs)
 {
-	pthread_mutex_lock(&fs->swap_lock);
 	atomic_fetch_add(&fs->policy_gen, 2);
-	pthread_mutex_unlock(&fs->swap_lock);
 }
 
 static void
