@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/hostmount.h"
 #include "cli/host_keeper.h"
+#include "cli/launch.h"
 #include "cli/worlds.h"
 
 /* ---- what cannot work is refused before anything is made ---- */
@@ -218,7 +219,9 @@ host_world_start(const struct host_world *world, struct errmsg *why)
 	if (r < 0)
 		return r;
 
-	r = policy_encode(world->policy, &json);
+	r = launch_config_dir(world->policy);
+	if (r == 0)
+		r = policy_encode(world->policy, &json);
 	if (r == 0)
 		r = fd_memfile("policy", json, strlen(json), &policy_fd);
 	if (r == 0)

@@ -75,6 +75,12 @@ int launch_summary(struct launch *launch, int timeout_ms, char **ret_json);
 
 void launch_fini(struct launch *launch);
 
+/*
+ * A configuration directory that is not there is made, but only where an
+ * inmate could make it instead.  -ENOMEM.
+ */
+int launch_config_dir(const struct policy *policy);
+
 /* Where the private home of a workspace is kept; there or not.  -ENOMEM. */
 int launch_home_dir(const char *workspace, char **ret_dir);
 

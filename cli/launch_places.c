@@ -15,6 +15,7 @@
 #include "base/dirs.h"
 #include "base/fd.h"
 #include "cli/launch_priv.h"
+#include "cli/place.h"
 
 #define MOUNTINFO_MAX (8u << 20)
 
@@ -24,10 +25,7 @@ no_memory(struct errmsg *why)
 	return errmsg_set(why, -ENOMEM, "out of memory");
 }
 
-/*
- * `required`: the run cannot do without.  A configuration directory that is
- * not there is made only where an inmate could make it instead.
- */
+/* `required`: the run cannot do without. */
 static int
 add_own_dir(struct launch_places *places, int (*find)(char **), bool make,
 	    bool required, struct errmsg *why)
@@ -49,14 +47,30 @@ add_own_dir(struct launch_places *places, int (*find)(char **), bool make,
 	return strv_add(&places->own_dirs, real) < 0 ? no_memory(why) : 0;
 }
 
+/* In a read-only world too, which may become wider while it runs. */
 static bool
 config_in_a_root(const struct policy *policy)
 {
 	_cleanup_(freep) char *path = NULL;
+	_cleanup_(freep) char *real = NULL;
 
-	return policy->mode == POLICY_WORKSPACE_WRITE &&
-	       dirs_config(&path) == 0 &&
-	       policy_root_of(policy, path, NULL) >= 0;
+	/* The roots are canonical; $HOME may be a symlink. */
+	return dirs_config(&path) == 0 &&
+	       place_canonical(path, true, &real) == 0 &&
+	       policy_root_of(policy, real, NULL) >= 0;
+}
+
+int
+launch_config_dir(const struct policy *policy)
+{
+	_cleanup_(freep) char *path = NULL;
+
+	if (!config_in_a_root(policy))
+		return 0;
+	if (dirs_config(&path) < 0)
+		return -ENOMEM;
+	/* Where this user cannot make it, no inmate can. */
+	return dirs_make(path, NULL) == -ENOMEM ? -ENOMEM : 0;
 }
 
 /* FNV-1a: names one directory per workspace; no adversary picks it. */
@@ -156,9 +170,10 @@ launch_places_find(const struct policy *policy, struct launch_places *places,
 	/* Without durable state the warden keeps its records beside. */
 	if (r == 0)
 		r = add_own_dir(places, dirs_state, true, false, why);
+	if (r == 0 && launch_config_dir(policy) < 0)
+		r = no_memory(why);
 	if (r == 0)
-		r = add_own_dir(places, dirs_config, config_in_a_root(policy),
-				false, why);
+		r = add_own_dir(places, dirs_config, false, false, why);
 	places->resolv_conf = realpath("/etc/resolv.conf", NULL);
 	if (r == 0 && policy->home == POLICY_HOME_PRIVATE) {
 		r = find_home(policy, places, why);
