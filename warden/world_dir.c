@@ -11,6 +11,7 @@
 #include "warden/warden_priv.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -19,9 +20,12 @@
 #include <sys/un.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/dirs.h"
 #include "base/fd.h"
 #include "base/json.h"
+
+#define LOCK_WAIT_NS 1000000000LL
 
 static int
 make_parents(const struct warden *warden, struct errmsg *why)
@@ -38,6 +42,23 @@ make_parents(const struct warden *warden, struct errmsg *why)
 	return dirs_make(worlds, why);
 }
 
+/*
+ * Who looks for worlds tries the lock of each for a moment, to tell the dead;
+ * that must not cost a world that is being born its name.
+ */
+static int
+lock_patiently(int fd)
+{
+	int64_t until = clock_mono_ns() + LOCK_WAIT_NS;
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK || clock_mono_ns() > until)
+			return -errno;
+		(void)poll(NULL, 0, 1);
+	}
+	return 0;
+}
+
 int
 world_dir_make(struct warden *warden, struct errmsg *why)
 {
@@ -52,8 +73,8 @@ world_dir_make(struct warden *warden, struct errmsg *why)
 		return errmsg_set(why, -errno, "cannot make '%s': %s", path,
 				  strerror(errno));
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		r = -errno;
+	r = fd < 0 ? -errno : lock_patiently(fd);
+	if (r < 0) {
 		(void)rmdir(path);
 		return errmsg_set(why, r, "cannot lock '%s': %s", path,
 				  strerror(-r));
