@@ -22,7 +22,7 @@
 
 #define INFO_BYTES (64u << 10)
 
-/* A warden needs less than this from making its directory to locking it. */
+/* A warden needs less than this from making its directories to using them. */
 #define BIRTH_S 5
 
 struct places {
@@ -53,6 +53,12 @@ places_init(struct places *places)
 
 /* ---- the dead ---- */
 
+static bool
+is_young(const struct stat *st)
+{
+	return clock_real_ns() / 1000000000 - st->st_mtime < BIRTH_S;
+}
+
 /*
  * Takes the lock of a dead warden's directory.  -EBUSY: it lives, or is being
  * born, or somebody else cleans up.
@@ -72,8 +78,7 @@ lock_dead(const char *dir, int *ret_fd)
 		return -errno;
 	if (st.st_nlink == 0)
 		return -ENOENT;
-	if (faccessat(fd, "info.json", F_OK, 0) < 0 &&
-	    clock_real_ns() / 1000000000 - st.st_mtime < BIRTH_S)
+	if (faccessat(fd, "info.json", F_OK, 0) < 0 && is_young(&st))
 		return -EBUSY;
 	*ret_fd = take_fd(&fd);
 	return 0;
@@ -83,11 +88,14 @@ lock_dead(const char *dir, int *ret_fd)
 static int
 import_state(const char *dir, const char *db, struct errmsg *why)
 {
+	struct stat st;
 	int r = denials_import(dir, db, why);
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	(void)rmdir(dir);
+	/* An empty one may be about to get its spool. */
+	if (r == 0 || (stat(dir, &st) == 0 && !is_young(&st)))
+		(void)rmdir(dir);
 	return 0;
 }
 
