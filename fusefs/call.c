@@ -36,6 +36,10 @@ struct serving {
 	gid_t groups_gid;
 	int64_t groups_at;
 	bool has_groups;
+	/* The ids that were last found to be taken on. */
+	uid_t ids_uid;
+	gid_t ids_gid;
+	bool has_ids;
 };
 
 static __thread struct serving serving;
@@ -159,7 +163,7 @@ groups_known(const struct fs_call *call)
 	       clock_mono_ns() - serving.groups_at < GROUPS_VALID_NS;
 }
 
-static void
+static int
 take_groups(const struct fs_call *call)
 {
 	static const size_t max = 4096;
@@ -167,16 +171,36 @@ take_groups(const struct fs_call *call)
 	size_t n;
 
 	if (groups_known(call))
-		return;
+		return 0;
 	groups = calloc(max, sizeof(*groups));
 	n = groups ? read_groups(call->pid, groups, max) : 0;
 	/* Raw: the library's function would change every thread. */
-	(void)syscall(SYS_setgroups, n, groups);
+	if (syscall(SYS_setgroups, n, groups) < 0)
+		return -errno;
 	serving.groups_pid = call->pid;
 	serving.groups_uid = call->uid;
 	serving.groups_gid = call->gid;
 	serving.groups_at = clock_mono_ns();
 	serving.has_groups = true;
+	return 0;
+}
+
+/* These calls tell of no failure: a root without CAP_SETUID stays root. */
+static bool
+take_ids(uid_t uid, gid_t gid)
+{
+	(void)syscall(SYS_setfsgid, gid);
+	(void)syscall(SYS_setfsuid, uid);
+	serving.as_caller = true;
+	if (serving.has_ids && serving.ids_uid == uid && serving.ids_gid == gid)
+		return true;
+	if ((uid_t)syscall(SYS_setfsuid, -1) != uid ||
+	    (gid_t)syscall(SYS_setfsgid, -1) != gid)
+		return false;
+	serving.ids_uid = uid;
+	serving.ids_gid = gid;
+	serving.has_ids = true;
+	return true;
 }
 
 int
@@ -188,12 +212,16 @@ fs_as_caller_group(struct fs_call *call, gid_t gid)
 		return -EACCES;
 
 	/* Root's capabilities make its groups irrelevant. */
-	if (call->uid != 0)
-		take_groups(call);
-	(void)syscall(SYS_setfsgid, gid);
-	(void)syscall(SYS_setfsuid, call->uid);
-	serving.as_caller = true;
-	return 0;
+	if (call->uid != 0) {
+		int r = take_groups(call);
+
+		if (r < 0)
+			return r;
+	}
+	if (take_ids(call->uid, gid))
+		return 0;
+	fs_as_self(call);
+	return -EPERM;
 }
 
 int
