@@ -519,9 +519,11 @@ judge_inode(struct fs_call *call, enum policy_op op, struct fs_inode *inode,
 
 	if (!policy_root_writable(call->policy))
 		return policy_deny_mode();
-	if (nothing_to_mark(call) ||
-	    fs_inode_place(call->fs, inode, &parent, name) < 0)
+	if (nothing_to_mark(call) || (inode->flags & FS_INODE_ROOT))
 		return verdict;
+	/* ESTALE: the host moved it; the kernel looks it up again. */
+	if (fs_inode_place(call->fs, inode, &parent, name) < 0)
+		return (struct policy_verdict){ .error = -ESTALE };
 
 	at = (struct fence_at){ .dir = parent,
 				.dirfd = -1,
