@@ -60,7 +60,7 @@ int fs_start(struct fs *fs, int fuse_fd, struct errmsg *why);
 /*
  * Swaps the policy.  When it returns, every later mutation, also through old
  * handles, is judged by the new one, and the kernel's caches that could answer
- * under the old one are invalidated.
+ * under the old one are invalidated.  -ENOMEM: the old one is in force.
  */
 int fs_set_policy(struct fs *fs, struct policy *policy);
 

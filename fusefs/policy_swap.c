@@ -154,6 +154,10 @@ fs_set_policy(struct fs *fs, struct policy *policy)
 	/* What was stored while it was allowed is written while it is. */
 	if (fs->running && policy->mode < old->mode)
 		r = fs_inodes_each(fs, drop_pages, NULL);
+	if (r < 0) {
+		pthread_mutex_unlock(&fs->swap_lock);
+		return r;
+	}
 
 	policy_ref(policy);
 	if (fs_policy_hides(policy))
@@ -165,9 +169,10 @@ fs_set_policy(struct fs *fs, struct policy *policy)
 	wait_for_readers(fs, epoch);
 	atomic_store(&fs->has_hide, fs_policy_hides(policy));
 
-	if (fs->running && r == 0)
-		r = fs_inodes_each(fs, names ? drop_all : drop_pages, NULL);
+	/* Without memory for it, what the kernel has ends by its time-outs. */
+	if (fs->running)
+		(void)fs_inodes_each(fs, names ? drop_all : drop_pages, NULL);
 	policy_unref(old);
 	pthread_mutex_unlock(&fs->swap_lock);
-	return r;
+	return 0;
 }
