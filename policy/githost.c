@@ -410,7 +410,8 @@ githost_protect(const struct policy *policy, struct rules *rules,
 			r = protect_from(&s, &near);
 		more = near.top && *near.top;
 		if (more) {
-			(void)strcpy(dir, near.top);
+			/* It is `dir` or above, thus not longer. */
+			memmove(dir, near.top, strlen(near.top) + 1);
 			*strrchr(dir, '/') = '\0';
 		}
 	}
