@@ -45,6 +45,12 @@ skip() {
 
 is_root() { [ "$(id -u)" = 0 ]; }
 
+# sleeps TIME...: whether a world's `sleep TIME` lives, or the shell around it.
+# pale does not count: its own command line says the same while it leaves.
+sleeps() {
+	pgrep -f "^(sh -c .*|setsid )?sleep ($(IFS='|' && echo "$*"))([^0-9]|\$)" >/dev/null
+}
+
 # expect STATUS CMD...: runs it, asserts its exit status; output in $D/stdout
 # and $D/stderr.
 expect() {
