@@ -205,18 +205,14 @@ children_start_unconfined(struct children *kids, struct helper *h,
 	return groups_enter(groups, pid, why);
 }
 
-bool
+void
 children_forget(struct children *kids, pid_t pid)
 {
 	pid_t *const all[] = { &kids->warden, &kids->usher, &kids->init };
 
-	for (size_t i = 0; i < 3; i++) {
-		if (*all[i] != pid)
-			continue;
-		*all[i] = 0;
-		return true;
-	}
-	return false;
+	for (size_t i = 0; i < 3; i++)
+		if (*all[i] == pid)
+			*all[i] = 0;
 }
 
 bool

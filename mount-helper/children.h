@@ -37,8 +37,8 @@ int children_start_usher(struct children *kids, struct helper *h,
 int children_start_unconfined(struct children *kids, struct helper *h,
 			      const struct groups *groups, struct errmsg *why);
 
-/* False when the pid is none of the children. */
-bool children_forget(struct children *kids, pid_t pid);
+/* The process has been waited for. */
+void children_forget(struct children *kids, pid_t pid);
 bool children_left(const struct children *kids);
 void children_kill(const struct children *kids);
 

@@ -314,7 +314,7 @@ init_main(struct helper *h, int listener_pipe)
 		.sock = h->init_sock,
 	};
 	struct errmsg why = { "" };
-	struct wire_msg msg;
+	struct wire_msg msg = { .type = WIRE_NONE };
 	sigset_t chld;
 	int fd = -1, r = 0;
 
@@ -333,6 +333,11 @@ init_main(struct helper *h, int listener_pipe)
 	(void)sigemptyset(&chld);
 	(void)sigaddset(&chld, SIGCHLD);
 	init.signals = signalfd(-1, &chld, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (init.signals < 0) {
+		r = errmsg_set(&why, -errno, "cannot hear of children: %s",
+			       strerror(errno));
+		die(&init, r, &why);
+	}
 	(void)umask(h->umask);
 	/* Last, after every change of credentials, which would undo it. */
 	if (init.confined) {
@@ -347,10 +352,11 @@ init_main(struct helper *h, int listener_pipe)
 	if (init.confined)
 		stdfiles_enter_world();
 
-	while (wire_recv(init.sock, &msg, &fd) > 0 && msg.type != WIRE_GO)
+	do {
+		if (wire_recv(init.sock, &msg, &fd) <= 0)
+			_exit(125);
 		closep(&fd);
-	if (msg.type != WIRE_GO)
-		_exit(125);
+	} while (msg.type != WIRE_GO);
 	start_command(&init);
 	live(&init);
 	_exit(0);

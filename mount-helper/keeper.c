@@ -42,6 +42,9 @@
 /* How long the warden may take to bring its records home. */
 #define WARDEN_END_MS 10000
 
+/* How often those that should be dead are looked at. */
+#define OVERDUE_MS 100
+
 struct keeper {
 	struct helper *h;
 	struct children kids;
@@ -152,10 +155,22 @@ take_last_messages(struct keeper *k, int *sock)
 		on_readable(k, sock);
 }
 
+/* A number that comes by message is not killed unless it is a child's. */
+static bool
+is_child(pid_t pid)
+{
+	siginfo_t info;
+
+	return pid > 0 && waitid(P_PID, (id_t)pid, &info,
+				 WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
 static void
 on_init_message(struct keeper *k, struct wire_msg *msg, int *fd)
 {
 	if (msg->type == WIRE_LISTENER) {
+		if (k->kids.init > 0 || !is_child(msg->pid))
+			return;
 		k->kids.init = msg->pid;
 		k->h->observer = *fd >= 0;
 		k->h->scoped = msg->value != 0;
@@ -287,11 +302,12 @@ on_child_end(struct keeper *k, pid_t pid, int status)
 	else
 		take_last_messages(k, &k->kids.init_sock);
 
-	/* Only now: init's pid comes by message. */
-	who = pid == k->kids.warden ? "warden"
-	      : pid == k->kids.init ? "init"
-				    : "usher";
-	if (!children_forget(&k->kids, pid) || k->ending)
+	/* init's pid comes by message, perhaps never. */
+	who = pid == k->kids.warden  ? "warden"
+	      : pid == k->kids.usher ? "usher"
+				     : "init";
+	children_forget(&k->kids, pid);
+	if (k->ending)
 		return;
 	(void)errmsg_set(&why, -ECHILD,
 			 "the world's %s has ended (%s %d), so the world was "
@@ -335,8 +351,9 @@ poll_timeout(struct keeper *k)
 	if (!k->ending)
 		return -1;
 	left_ns = k->deadline_ns - clock_mono_ns();
+	/* All are killed; one may sit in a slow disk's call. */
 	if (left_ns <= 0)
-		return 0;
+		return OVERDUE_MS;
 	/* A world that is being killed may wait on its listener. */
 	return k->listener >= 0 && k->killed ? 5 : (int)(left_ns / 1000000) + 1;
 }
@@ -411,8 +428,10 @@ keeper_run(struct helper *h)
 	(void)sigemptyset(&mask);
 	(void)sigaddset(&mask, SIGCHLD);
 	k.signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-
-	r = start_world(&k, &why);
+	r = k.signals < 0 ? errmsg_set(&why, -errno,
+				       "cannot hear of children: %s",
+				       strerror(errno))
+			  : start_world(&k, &why);
 	if (r < 0) {
 		/* An usher that died early has said why. */
 		take_last_messages(&k, &k.kids.init_sock);

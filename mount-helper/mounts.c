@@ -513,7 +513,10 @@ mounts_apply(struct mounts *m, int world_sock, struct errmsg *why)
 void
 mounts_fini(struct mounts *m)
 {
-	for (size_t i = 0; m->plan && i < m->plan->n_mounts; i++) {
+	if (!m->plan)
+		return;
+	for (size_t i = 0; m->sources && m->sealed && i < m->plan->n_mounts;
+	     i++) {
 		closep(&m->sources[i]);
 		closep(&m->sealed[i]);
 	}
