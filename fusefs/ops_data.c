@@ -23,6 +23,15 @@
 /* Above this, the bytes go from the file to the kernel by splice. */
 #define COPY_MAX 65536
 
+/*
+ * A copy between files holds a serving thread, for long on a slow disk, and
+ * cannot be broken off: so it is given a piece at a time, which is a legal
+ * answer, and only a few threads.
+ */
+#define COPY_RANGE_ALONE   ((size_t)8 << 20)
+#define COPY_RANGE_SHARED  ((size_t)1 << 20)
+#define COPY_RANGE_THREADS 2
+
 void
 fs_op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
 	   struct fuse_file_info *fi)
@@ -192,11 +201,29 @@ fs_op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
 }
 
 static ssize_t
+copy_range(struct fs *fs, int in, off_t off_in, int out, off_t off_out,
+	   size_t len)
+{
+	unsigned int others = atomic_fetch_add(&fs->copies, 1);
+	size_t max = others > 0 ? COPY_RANGE_SHARED : COPY_RANGE_ALONE;
+	ssize_t n = -EOPNOTSUPP;
+
+	if (len > max)
+		len = max;
+	if (others < COPY_RANGE_THREADS) {
+		n = copy_file_range(in, &off_in, out, &off_out, len, 0);
+		if (n < 0)
+			n = -errno;
+	}
+	atomic_fetch_sub(&fs->copies, 1);
+	return n;
+}
+
+static ssize_t
 fs_do_copy(struct fs_call *call, struct fs_handle *in, off_t off_in,
 	   struct fs_handle *out, off_t off_out, size_t len)
 {
 	_cleanup_(fence_step_end) struct fence_step step = { 0 };
-	ssize_t n;
 	int r;
 
 	r = fence_handle(call, POLICY_OP_COPY_RANGE, out, &step);
@@ -205,8 +232,7 @@ fs_do_copy(struct fs_call *call, struct fs_handle *in, off_t off_in,
 	/* EOPNOTSUPP: the kernel copies by reading and writing. */
 	if (in->small || out->small)
 		return -EOPNOTSUPP;
-	n = copy_file_range(in->fd, &off_in, out->fd, &off_out, len, 0);
-	return n < 0 ? -errno : n;
+	return copy_range(call->fs, in->fd, off_in, out->fd, off_out, len);
 }
 
 void
