@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The list has only 32 bits of a file's inode number, and its device numbers
- * are not always those of stat(2) (btrfs).  So the number alone is compared,
- * and *all* that match must be the world's: a chance match can only refuse.
+ * The list has 32 bits of a file's inode number and the device of its file
+ * system.  Both are compared: in another network namespace there may be a
+ * listener that is not listed, and a file of the world's own could be given
+ * the same number elsewhere.  All that match must be the world's, so a chance
+ * match can only refuse; and where stat(2) tells another device than the file
+ * system's (btrfs, some overlays) nothing matches, which refuses as well.
  */
 
 #include "mount-helper/usher_listener.h"
@@ -18,6 +21,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
 
@@ -25,8 +29,11 @@
 #define ANSWER_BYTES  16384
 #define STATE_LISTEN  10 /* TCP_LISTEN, also here */
 
+#define DEVICE_MINOR_BITS 20
+
 struct listeners {
-	uint32_t file; /* inode that they are bound to */
+	uint32_t file;	 /* inode that they are bound to */
+	uint32_t device; /* as the kernel writes it: 12 and 20 bits */
 	uint32_t sockets[LISTENERS_MAX];
 	bool held[LISTENERS_MAX];
 	size_t count;
@@ -69,7 +76,8 @@ take_listener(struct listeners *l, const struct nlmsghdr *header)
 		    RTA_PAYLOAD(attr) < sizeof(vfs))
 			continue;
 		memcpy(&vfs, RTA_DATA(attr), sizeof(vfs));
-		if (vfs.udiag_vfs_ino != l->file)
+		if (vfs.udiag_vfs_ino != l->file ||
+		    vfs.udiag_vfs_dev != l->device)
 			continue;
 		if (l->count < LISTENERS_MAX)
 			l->sockets[l->count++] = msg->udiag_ino;
@@ -173,7 +181,10 @@ mark_held(struct listeners *l, int proc, const char *pid)
 bool
 usher_listener_is_ours(const struct stat *st)
 {
-	struct listeners l = { .file = (uint32_t)st->st_ino };
+	struct listeners l = { .file = (uint32_t)st->st_ino,
+			       .device = major(st->st_dev)
+						 << DEVICE_MINOR_BITS |
+					 minor(st->st_dev) };
 	_cleanup_(closedirp) DIR *proc = NULL;
 	const struct dirent *entry;
 
