@@ -222,6 +222,9 @@ store_add_functions(struct store *store)
 	"SELECT " COLUMNS ", id FROM (SELECT * FROM denials" WHERE \
 	"ORDER BY id DESC LIMIT ?7) ORDER BY id"
 
+/* Without a sort, so that who has enough can stop. */
+#define ALL_SQL "SELECT " COLUMNS ", id FROM denials" WHERE "ORDER BY id"
+
 #define GROUP_SQL                                                       \
 	"SELECT rule, op, pale_dir(path), comm, sum(count), count(*), " \
 	"max(id) FROM (SELECT * FROM denials" WHERE                     \
@@ -376,7 +379,8 @@ store_each_denial(struct store *store, const struct store_query *query,
 	struct denial denial;
 	int rc = SQLITE_OK, r;
 
-	r = prepare_query(store, EACH_SQL, query, &stmt);
+	r = prepare_query(store, query->last ? EACH_SQL : ALL_SQL, query,
+			  &stmt);
 	while (r == 0 && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
 		read_denial(stmt, &denial);
 		r = each(&denial, data);

@@ -65,6 +65,8 @@ on_written(uv_write_t *req, int status)
 	free(out);
 	if (status < 0)
 		client_close(client);
+	else
+		records_drained(client);
 }
 
 void

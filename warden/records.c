@@ -6,7 +6,8 @@
  *
  * A subscriber is fed by its last id: when rows came in, a call without an
  * answer reads what is newer and sends each row as one notification.  One
- * such call at a time, else a row would be sent twice.
+ * such call at a time, else a row would be sent twice; and no more than
+ * FEED_BYTES ahead of what it reads, however many rows there are.
  */
 
 #include "warden/server_priv.h"
@@ -15,11 +16,21 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "base/limits.h"
 #include "policy/store.h"
 
 /* Rows in one answer, and what is asked for when nothing is said. */
 #define LIST_MAX     10000
 #define LIST_DEFAULT 100
+
+/* Of the feed, in one call, and unread. */
+#define FEED_BYTES (1u << 20)
+
+/* What an answer is besides its rows. */
+#define ANSWER_HEAD 1024
+
+/* The reading has stopped before the end. */
+#define MORE_ROWS 1
 
 struct reading {
 	struct call *call;
@@ -44,7 +55,16 @@ add_row(const struct denial *denial, void *data)
 			buf_puts(&call->json, ",");
 		buf_put(&call->json, row.data, row.len);
 	}
-	return buf_error(&row) < 0 ? buf_error(&row) : buf_error(&call->json);
+	if (buf_error(&row) < 0 || buf_error(&call->json) < 0)
+		return -ENOMEM;
+	if (reading->as_lines)
+		return call->json.len > FEED_BYTES ? MORE_ROWS : 0;
+	if (call->json.len > LIMIT_RPC_LINE - ANSWER_HEAD)
+		return rpc_fault_set(&call->fault, RPC_FAILED, "TOO_LARGE",
+				     "the answer would have more than %u "
+				     "bytes; ask with a smaller 'last'",
+				     LIMIT_RPC_LINE);
+	return 0;
 }
 
 static int
@@ -117,8 +137,12 @@ run_feed(struct call *call)
 {
 	struct reading reading = { .call = call, .as_lines = true };
 
+	int r;
+
 	call->last = call->since;
-	return read_rows(call, &reading);
+	r = read_rows(call, &reading);
+	call->more = r == MORE_ROWS;
+	return r < 0 ? r : 0;
 }
 
 static void
@@ -132,7 +156,21 @@ feed_done(struct call *call)
 	client->last_denial = call->last;
 	if (call->json.len > 0)
 		client_send(client, &call->json);
-	if (client->feed_again)
+	if (client->feed_again || call->more)
+		records_changed(client);
+}
+
+static bool
+is_behind(const struct client *client)
+{
+	return uv_stream_get_write_queue_size(
+		       (const uv_stream_t *)&client->pipe) > FEED_BYTES;
+}
+
+void
+records_drained(struct client *client)
+{
+	if (client->feed_waits && !is_behind(client))
 		records_changed(client);
 }
 
@@ -142,8 +180,11 @@ records_changed(struct client *client)
 	const struct rpc_id none = { "" };
 	struct call *call;
 
+	if (client->closing)
+		return;
 	client->feed_again = client->feeding;
-	if (client->feeding || call_new(client, &none, run_feed, &call) < 0)
+	client->feed_waits = !client->feeding && is_behind(client);
+	if (client->feeding || client->feed_waits || call_new(client, &none, run_feed, &call) < 0)
 		return;
 	call->since = client->last_denial;
 	call->done = feed_done;

@@ -40,6 +40,7 @@ struct client {
 	bool wants_denials, wants_world;
 	uint64_t last_denial; /* newest id that it was sent */
 	bool feeding, feed_again;
+	bool feed_waits; /* for what it was sent to be read */
 	bool reading;
 	bool closing;
 	bool closed; /* the pipe's close callback ran */
@@ -71,6 +72,7 @@ struct call {
 	enum policy_mode mode, mode_before;
 	uint64_t since, limit;
 	uint64_t last;
+	bool more; /* rows than were read */
 
 	struct buf json; /* the result */
 	struct rpc_fault fault;
@@ -117,5 +119,7 @@ int records_list(struct client *client, const struct rpc_message *message,
 int records_subscribe(struct client *client, const struct rpc_message *message,
 		      struct buf *ret_json, struct rpc_fault *ret_fault);
 void records_changed(struct client *client);
+/* What was sent has been read, some or all of it. */
+void records_drained(struct client *client);
 
 #endif
