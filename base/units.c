@@ -15,6 +15,9 @@ struct unit {
 /* The largest value that any unit may yield: keeps sums far from overflow. */
 #define UNITS_MAX (UINT64_MAX / 1024)
 
+/* In nanoseconds, and on any clock, still an int64_t: a hundred years. */
+#define DURATION_MS_MAX (UINT64_C(36525) * 24 * 3600 * 1000)
+
 /*
  * Digits, an optional fraction of at most three digits, a unit of the table.
  * Fixed point, because a double would make the locale and rounding matter.
@@ -58,7 +61,13 @@ units_duration_ms(const char *text, uint64_t *ret_ms)
 		{ NULL, 0 },
 	};
 
-	return parse(text, units, ret_ms);
+	uint64_t ms;
+	int r = parse(text, units, &ms);
+
+	if (r < 0 || ms > DURATION_MS_MAX)
+		return -EINVAL;
+	*ret_ms = ms;
+	return 0;
 }
 
 int

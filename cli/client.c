@@ -74,15 +74,10 @@ read_more(struct rpc_client *client, int64_t until_ns)
 {
 	struct pollfd polled = { .fd = client->sock, .events = POLLIN };
 	char bytes[16 * 1024];
-	int wait_ms = -1, r;
 	ssize_t n;
+	int r;
 
-	if (until_ns) {
-		int64_t left = until_ns - clock_mono_ns();
-
-		wait_ms = left > 0 ? (int)(left / 1000000) + 1 : 0;
-	}
-	r = poll(&polled, 1, wait_ms);
+	r = poll(&polled, 1, until_ns ? clock_left_ms(until_ns) : -1);
 	if (r < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (r == 0)

@@ -231,10 +231,10 @@ launch_summary(struct launch *launch, int timeout_ms, char **ret_json)
 		return -EPIPE;
 	for (;;) {
 		struct pollfd one = { .fd = launch->summary, .events = POLLIN };
-		int64_t left = (end - clock_mono_ns()) / 1000000;
+		int left_ms = clock_left_ms(end);
 		ssize_t n;
 
-		if (left <= 0 || poll(&one, 1, (int)left) == 0)
+		if (left_ms == 0 || poll(&one, 1, left_ms) == 0)
 			return -ETIMEDOUT;
 		n = read(launch->summary, chunk, sizeof(chunk));
 		if (n <= 0)

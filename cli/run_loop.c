@@ -163,12 +163,7 @@ on_message(struct loop *loop, const struct wire_msg *msg)
 static int
 poll_timeout(struct loop *loop)
 {
-	int64_t left;
-
-	if (loop->deadline_ns == 0)
-		return -1;
-	left = loop->deadline_ns - clock_mono_ns();
-	return left <= 0 ? 0 : (int)((left + 999999) / 1000000);
+	return loop->deadline_ns == 0 ? -1 : clock_left_ms(loop->deadline_ns);
 }
 
 static void

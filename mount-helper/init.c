@@ -269,14 +269,13 @@ turn(struct init *init, int timeout_ms)
 static void
 empty_world(struct init *init, bool alive)
 {
-	int64_t now = clock_mono_ns(), end;
+	int64_t end;
 
-	end = now + (int64_t)init->h->plan.linger_ms * 1000000;
-	while (alive && now < end) {
-		if (!turn(init, (int)((end - now) / 1000000) + 1))
+	end = clock_mono_ns() + (int64_t)init->h->plan.linger_ms * 1000000;
+	while (alive && clock_left_ms(end) > 0) {
+		if (!turn(init, clock_left_ms(end)))
 			break;
 		alive = reap(init);
-		now = clock_mono_ns();
 	}
 	end = clock_mono_ns() + REAP_MS * 1000000LL;
 	while (alive && clock_mono_ns() < end) {

@@ -346,16 +346,16 @@ drain_listener(struct keeper *k)
 static int
 poll_timeout(struct keeper *k)
 {
-	int64_t left_ns;
+	int left_ms;
 
 	if (!k->ending)
 		return -1;
-	left_ns = k->deadline_ns - clock_mono_ns();
+	left_ms = clock_left_ms(k->deadline_ns);
 	/* All are killed; one may sit in a slow disk's call. */
-	if (left_ns <= 0)
+	if (left_ms == 0)
 		return OVERDUE_MS;
 	/* A world that is being killed may wait on its listener. */
-	return k->listener >= 0 && k->killed ? 5 : (int)(left_ns / 1000000) + 1;
+	return k->listener >= 0 && k->killed ? 5 : left_ms;
 }
 
 static void

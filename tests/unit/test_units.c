@@ -52,6 +52,9 @@ START_TEST(what_is_no_amount_is_refused)
 	}
 	ck_assert_int_eq(units_number("1.5", &value), -EINVAL);
 	ck_assert_int_eq(units_size("18446744073709551615T", &value), -EINVAL);
+	/* In nanoseconds, no number any more. */
+	ck_assert_int_eq(units_duration_ms("36525d", &value), 0);
+	ck_assert_int_eq(units_duration_ms("36526d", &value), -EINVAL);
 }
 END_TEST
 
