@@ -276,7 +276,6 @@ drain_loop(struct warden *warden)
 	close_watches(warden);
 	while (uv_run(&warden->loop, UV_RUN_DEFAULT) != 0)
 		;
-	(void)uv_loop_close(&warden->loop);
 }
 
 void
@@ -308,6 +307,8 @@ life_finish(struct warden *warden, bool served)
 	warden->server = server_free(warden->server);
 	warden->fs = fs_free(warden->fs);
 	warden->denials = denials_close(warden->denials);
+	/* Only now: a thread that wakes a closed loop is aborted. */
+	(void)uv_loop_close(&warden->loop);
 	world_dir_remove(warden);
 	/* Only an empty one goes: a log is left to be read. */
 	if (warden->places.state_world)
