@@ -249,8 +249,9 @@ read_proc_link(pid_t pid, const char *name, int number, char *target)
 		(void)snprintf(link, sizeof(link), "/proc/%d/%s", (int)pid,
 			       name);
 	n = readlink(link, target, PATH_MAX - 1);
+	/* Not EACCES, which means a directory that may not be searched. */
 	if (n < 0)
-		return -errno;
+		return errno == EACCES ? -EXDEV : -errno;
 	target[n] = '\0';
 
 	/* A pipe, a socket, something unnamed: nothing of the file system. */
