@@ -194,7 +194,12 @@ run_world(const struct launch_request *request, struct tty *tty,
 	_cleanup_(closep) int signals = -1;
 
 	signals = run_signals();
-	if (launch_start(request, &launch, &result->error) < 0) {
+	if (signals < 0)
+		(void)errmsg_set(&result->error, signals,
+				 "cannot wait for signals: %s",
+				 strerror(-signals));
+	if (signals < 0 ||
+	    launch_start(request, &launch, &result->error) < 0) {
 		result->failed = true;
 		return;
 	}
