@@ -151,7 +151,7 @@ struct fs {
 	dev_t own_device; /* of this mount, if it is visible to us; 0: not known */
 	atomic_uint_fast64_t init_unique; /* of INIT, while it is answered */
 	atomic_uint_fast64_t requests;
-	atomic_uint copies; /* copy_file_range, under way */
+	atomic_uint copies;   /* copy_file_range, under way */
 	atomic_bool has_hide; /* a hide rule may be in force */
 };
 

@@ -146,17 +146,34 @@ gitguard_born(struct gitguard *guard,
 	pthread_mutex_unlock(&guard->lock);
 }
 
+static bool
+has_with(int dirfd, const char *name, enum gg_name class, enum gg_name with)
+{
+	struct stat st;
+
+	return class == with ||
+	       fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ||
+	       errno != ENOENT;
+}
+
 /* The name is about to appear; judge what the directory becomes by that. */
 static int
 judge_completion(int dirfd, enum gg_name class, struct gitguard_check *check)
 {
 	bool comes_alive = class == GG_HEAD && !gg_has_head(dirfd);
+	bool linked = has_with(dirfd, "commondir", GG_COMMONDIR, class);
 	int r;
 
-	if (!comes_alive && gg_is_gitdir(dirfd, GG_OTHER))
-		return 0;
 	if (!gg_is_gitdir(dirfd, class))
 		return 0;
+	/* One or the other, or its config would change with the commondir. */
+	if (linked && has_with(dirfd, "objects", GG_OBJECTS, class))
+		return refuse(check);
+	if (!comes_alive && gg_is_gitdir(dirfd, GG_OTHER))
+		return 0;
+	/* The index of a linked one was judged by a config that was free. */
+	if (!linked && !gg_has_no_commondir(dirfd, "."))
+		return refuse(check);
 	r = gg_judge_dir(dirfd, check);
 	if (r < 0 || !check->held)
 		return r;
@@ -278,6 +295,7 @@ check_class(enum policy_op op, enum gg_name class, const struct gitguard_at *at,
 	case GG_ATTRIBUTES:
 		return gg_is_info(at->dirfd) ? refuse(check) : 0;
 	case GG_DOTGIT:
+	case GG_TODO:
 		return op == POLICY_OP_SYMLINK
 			       ? refuse(check)
 			       : check_small(op, class, at, check);
@@ -358,6 +376,7 @@ check_leaving(const struct move *move, struct gitguard_check *check)
 	case GG_GITDIR:
 	case GG_INDEX:
 	case GG_DOTGIT:
+	case GG_TODO:
 		break;
 	}
 	return 0;
@@ -451,6 +470,8 @@ check_arriving(const struct move *move, struct gitguard_check *check)
 		return gg_is_info(to->dirfd) ? refuse(check) : 0;
 	case GG_DOTGIT:
 		return check_becoming_dotgit(move, check);
+	case GG_TODO:
+		return check_published(move, check);
 	case GG_OTHER:
 		break;
 	}
@@ -480,7 +501,14 @@ check_moving(const struct move *move, const struct policy *policy,
 	    !gg_is_local_link(from->dirfd, from->name) &&
 	    gg_is_below_gitdir(policy, to->dirfd))
 		return refuse(check);
-	if (move->type != S_IFDIR || is_same_dir(from->dirfd, to->dirfd))
+	if (move->type != S_IFDIR)
+		return 0;
+	/* Another config would say how its index is to be read. */
+	if ((gg_is_below_gitdir(policy, from->dirfd) ||
+	     gg_is_below_gitdir(policy, to->dirfd)) &&
+	    !gg_has_no_commondir(from->dirfd, from->name))
+		return refuse(check);
+	if (is_same_dir(from->dirfd, to->dirfd))
 		return 0;
 	if (gg_is_below_gitdir(policy, to->dirfd) &&
 	    !gg_has_no_symlinks(from->dirfd, from->name))
@@ -563,6 +591,7 @@ is_guarded_file(const struct gitguard_at *at)
 	case GG_ATTRIBUTES:
 		return gg_is_info(at->dirfd);
 	case GG_DOTGIT:
+	case GG_TODO:
 		return true;
 	case GG_OTHER:
 	case GG_HEAD:

@@ -207,7 +207,8 @@ judge_commondir(int dirfd, char *data, size_t len, struct gitguard_check *check)
 	_cleanup_(closep) int target = -1;
 	char *path = path_in(data, len, "");
 
-	if (path && (strcmp(path, "../..") == 0 || is_clean(path))) {
+	/* What git writes, so that all that share a config lie in one tree. */
+	if (path && strcmp(path, "../..") == 0) {
 		target = gg_resolve(check->policy, dirfd, path);
 		if (target >= 0 && gg_is_gitdir(target, GG_OTHER) &&
 		    is_trusted(target, check))
@@ -366,10 +367,10 @@ worktree_ok(void *data, const char *value)
 
 static int
 judge_texts(const struct gg_bytes *before, const struct gitconfig_text *after,
-	    int dirfd, struct gitguard_check *check)
+	    int dirfd, bool format_ok, struct gitguard_check *check)
 {
 	struct place here = { dirfd, check->policy };
-	struct gitconfig_place place = { worktree_ok, &here };
+	struct gitconfig_place place = { worktree_ok, &here, format_ok };
 	struct gitconfig_text was = { before ? before->data : "",
 				      before ? before->len : 0 };
 	char key[GITGUARD_RULE_MAX - sizeof("git-config#")];
@@ -392,43 +393,83 @@ judge_config(const char *name, int dirfd, const char *data, size_t len,
 		r = gg_read(dirfd, name, &was);
 	if (r < 0 && r != -ENOENT)
 		return gg_refuse(check, "git-dir");
-	return judge_texts(r < 0 ? NULL : &was, &after, dirfd, check);
+	return judge_texts(r < 0 ? NULL : &was, &after, dirfd,
+			   gg_has_no_data(dirfd), check);
 }
 
+/* The last one counts. */
 static int
-find_sha256(void *data, const char *key, const char *value)
+find_format(void *data, const char *key, const char *value)
 {
-	(void)data;
-	return strcmp(key, "extensions.objectformat") == 0 && value &&
-	       strcasecmp(value, "sha256") == 0;
+	size_t *size = data;
+
+	if (strcmp(key, "extensions.objectformat") == 0)
+		*size = value && strcasecmp(value, "sha256") == 0 ? 32 : 20;
+	return 0;
 }
 
-/* How long the repository's object names are; a linked one asks its main. */
-static size_t
-hash_size(int dirfd)
+/* The directory whose config a git directory has: its own or the main one. */
+static int
+open_common(int dirfd, const struct policy *policy)
 {
-	static const char *const configs[] = { "config", "../../config" };
+	_cleanup_(gg_bytes_fini) struct gg_bytes bytes = { 0 };
+	int r = gg_read(dirfd, "commondir", &bytes);
+	char *path;
 
-	for (size_t i = 0; i < 2; i++) {
-		_cleanup_(gg_bytes_fini) struct gg_bytes bytes = { 0 };
-		struct gitconfig_text text;
+	if (r == -ENOENT)
+		return gg_resolve(policy, dirfd, ".");
+	path = r == 0 ? path_in(bytes.data, bytes.len, "") : NULL;
+	return path ? gg_resolve(policy, dirfd, path) : -EINVAL;
+}
 
-		if (gg_read(dirfd, configs[i], &bytes) < 0)
-			continue;
-		text = (struct gitconfig_text){ bytes.data, bytes.len };
-		return gitconfig_walk(&text, find_sha256, NULL) > 0 ? 32 : 20;
-	}
-	return 20;
+/* How long the repository's object names are; 0 when it cannot be told. */
+static size_t
+hash_size(int dirfd, const struct policy *policy)
+{
+	_cleanup_(gg_bytes_fini) struct gg_bytes bytes = { 0 };
+	_cleanup_(closep) int common = open_common(dirfd, policy);
+	struct gitconfig_text text;
+	size_t size = 20;
+	int r;
+
+	if (common < 0)
+		return 0;
+	r = gg_read(common, "config", &bytes);
+	if (r == -ENOENT)
+		return size;
+	if (r < 0)
+		return 0;
+	text = (struct gitconfig_text){ bytes.data, bytes.len };
+	return gitconfig_walk(&text, find_format, &size) < 0 ? 0 : size;
 }
 
 static int
 judge_index(int dirfd, const char *data, size_t len,
 	    struct gitguard_check *check)
 {
+	size_t hash;
+
 	/* `git stash` and others leave an empty one for a moment. */
-	if (len == 0 || gg_index_is_good(data, len, hash_size(dirfd)))
+	if (len == 0)
+		return 0;
+	hash = hash_size(dirfd, check->policy);
+	if (hash > 0 && gg_index_is_good(data, len, hash))
 		return 0;
 	return gg_refuse(check, "git-index");
+}
+
+/* The host's own commands may stay: git writes what is left after each. */
+static int
+judge_todo(int dirfd, const char *data, size_t len,
+	   struct gitguard_check *check)
+{
+	_cleanup_(gg_bytes_fini) struct gg_bytes was = { 0 };
+
+	if (gg_read(dirfd, "git-rebase-todo", &was) < 0)
+		was = (struct gg_bytes){ 0 };
+	if (!gg_todo_runs_more(&was, data, len))
+		return 0;
+	return gg_refuse(check, "git-rebase-todo");
 }
 
 static const char *
@@ -451,6 +492,8 @@ gg_kind_of(enum gg_name class, const char *name)
 		return GG_KIND_COMMONDIR;
 	if (class == GG_INDEX)
 		return GG_KIND_INDEX;
+	if (class == GG_TODO)
+		return GG_KIND_TODO;
 	return class == GG_GITDIR ? GG_KIND_GITDIR : GG_KIND_NONE;
 }
 
@@ -465,6 +508,8 @@ gg_judge(enum gg_kind kind, int dirfd, const char *data, size_t len,
 
 	if (kind == GG_KIND_INDEX)
 		return judge_index(dirfd, data, len, check);
+	if (kind == GG_KIND_TODO)
+		return judge_todo(dirfd, data, len, check);
 
 	copy = strndup(data, len);
 	if (!copy || strlen(copy) != len)
@@ -479,6 +524,7 @@ gg_judge(enum gg_kind kind, int dirfd, const char *data, size_t len,
 	case GG_KIND_CONFIG:
 	case GG_KIND_CONFIG_WORKTREE:
 	case GG_KIND_INDEX:
+	case GG_KIND_TODO:
 	case GG_KIND_NONE:
 		break;
 	}
@@ -516,7 +562,8 @@ judge_fresh(enum gg_kind kind, int dirfd, const struct gg_bytes *bytes,
 	struct gitconfig_text text = { bytes->data, bytes->len };
 
 	if (kind == GG_KIND_CONFIG || kind == GG_KIND_CONFIG_WORKTREE)
-		return judge_texts(NULL, &text, dirfd, check);
+		/* The index is judged beside it. */
+		return judge_texts(NULL, &text, dirfd, true, check);
 	return gg_judge(kind, dirfd, bytes->data, bytes->len, check);
 }
 

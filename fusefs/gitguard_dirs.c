@@ -27,7 +27,7 @@
 #include "policy/gitconfig.h"
 
 #define SEARCH_DEPTH   12
-#define SEARCH_ENTRIES 8192
+#define SEARCH_ENTRIES 65536 /* a repository before its next gc has 7,000 */
 #define UPWARD_MAX     128
 
 static bool
@@ -205,7 +205,6 @@ struct search {
 	bool (*entry)(int dirfd, const char *name, unsigned char type);
 	unsigned int max_depth;
 	unsigned int left; /* entries that may still be looked at */
-	bool skip_objects; /* at the top: there are many, and they are data */
 };
 
 static void
@@ -257,9 +256,6 @@ search_dir(struct search *search, int parent, const char *name,
 		if (strcmp(entry->d_name, ".") == 0 ||
 		    strcmp(entry->d_name, "..") == 0)
 			continue;
-		if (depth == 0 && search->skip_objects &&
-		    strcmp(entry->d_name, "objects") == 0)
-			continue;
 		if (search->left-- == 0)
 			return false;
 		type = type_of(fd, entry);
@@ -281,8 +277,7 @@ search_tree(int dirfd, const char *name, unsigned int max_depth,
 {
 	struct search search = { .entry = entry,
 				 .max_depth = max_depth,
-				 .left = SEARCH_ENTRIES,
-				 .skip_objects = max_depth > 0 };
+				 .left = SEARCH_ENTRIES };
 
 	return search_dir(&search, dirfd, name, 0);
 }
@@ -336,6 +331,7 @@ gg_is_local_target(const char *target)
 	case GG_INFO:
 	case GG_ATTRIBUTES:
 	case GG_DOTGIT:
+	case GG_TODO:
 		break;
 	}
 	return false;
@@ -392,4 +388,40 @@ bool
 gg_has_no_worktree_key(int dirfd, const char *name)
 {
 	return search_tree(dirfd, name, SEARCH_DEPTH, names_no_worktree);
+}
+
+static bool
+is_dir(int dirfd, const char *name, unsigned char type)
+{
+	(void)dirfd;
+	(void)name;
+	return type == DT_DIR;
+}
+
+static bool
+is_no_index(int dirfd, const char *name, unsigned char type)
+{
+	(void)dirfd;
+	return type == DT_DIR || gg_classify(name) != GG_INDEX;
+}
+
+static bool
+is_no_commondir(int dirfd, const char *name, unsigned char type)
+{
+	(void)dirfd;
+	(void)type;
+	return gg_classify(name) != GG_COMMONDIR;
+}
+
+bool
+gg_has_no_commondir(int dirfd, const char *name)
+{
+	return search_tree(dirfd, name, SEARCH_DEPTH, is_no_commondir);
+}
+
+bool
+gg_has_no_data(int dirfd)
+{
+	return search_tree(dirfd, "objects", 2, is_dir) &&
+	       search_tree(dirfd, ".", SEARCH_DEPTH, is_no_index);
 }

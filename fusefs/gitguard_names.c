@@ -35,6 +35,7 @@ static const struct {
 	{ "attributes", GG_ATTRIBUTES },
 	{ ".git", GG_DOTGIT },
 	{ "git~1", GG_DOTGIT },
+	{ "git-rebase-todo", GG_TODO },
 };
 
 /*

@@ -26,6 +26,7 @@ enum gg_name {
 	GG_INFO,
 	GG_ATTRIBUTES, /* in info */
 	GG_DOTGIT,     /* in any directory */
+	GG_TODO,       /* git-rebase-todo, in any directory */
 };
 
 /*
@@ -74,6 +75,15 @@ bool gg_has_no_symlinks(int dirfd, const char *name);
 /* Whether no git directory in the tree names its work tree, bounded too. */
 bool gg_has_no_worktree_key(int dirfd, const char *name);
 
+/*
+ * Whether a git directory has nothing yet that names an object: no object, and
+ * no index, of its own or of a linked work tree.
+ */
+bool gg_has_no_data(int dirfd);
+
+/* Whether no git directory of a linked work tree lies in the tree. */
+bool gg_has_no_commondir(int dirfd, const char *name);
+
 /* Absolute path of a directory. */
 int gg_path(int dirfd, char ret_path[PATH_MAX]);
 
@@ -96,6 +106,7 @@ enum gg_kind {
 	GG_KIND_COMMONDIR,
 	GG_KIND_GITDIR,
 	GG_KIND_INDEX,
+	GG_KIND_TODO,
 };
 
 /* A private, NUL-terminated copy of a file's bytes. */
@@ -143,6 +154,13 @@ int gg_replace(int dirfd, const char *name, const struct gg_bytes *bytes);
  * is the size of an object's name.
  */
 bool gg_index_is_good(const char *data, size_t len, size_t hash);
+
+/*
+ * gitguard_todo.c: whether a rebase's list runs a command that does not stand
+ * in the list before.
+ */
+bool gg_todo_runs_more(const struct gg_bytes *before, const char *data,
+		       size_t len);
 
 /* Fills in the refusal; returns -EACCES. */
 int gg_refuse(struct gitguard_check *check, const char *format, ...)

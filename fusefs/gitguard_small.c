@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/limits.h"
 #include "fusefs/gitguard_priv.h"
 
 #define SMALL_MAX (64u << 10)
@@ -37,7 +38,20 @@ struct gitguard_small {
 static size_t
 max_of(const struct gitguard_small *small)
 {
-	return small->kind == GG_KIND_INDEX ? INDEX_MAX : SMALL_MAX;
+	switch (small->kind) {
+	case GG_KIND_INDEX:
+		return INDEX_MAX;
+	case GG_KIND_TODO:
+		return LIMIT_GITCONFIG;
+	case GG_KIND_NONE:
+	case GG_KIND_CONFIG:
+	case GG_KIND_CONFIG_WORKTREE:
+	case GG_KIND_GITFILE:
+	case GG_KIND_COMMONDIR:
+	case GG_KIND_GITDIR:
+		break;
+	}
+	return SMALL_MAX;
 }
 
 static int

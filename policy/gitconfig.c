@@ -388,7 +388,6 @@ static const struct safe_key {
 	{ "init", "defaultbranch", SUB_NONE, any_value },
 	{ "color", "*", SUB_ANY, any_value },
 	{ "extensions", "worktreeconfig", SUB_NONE, any_value },
-	{ "extensions", "objectformat", SUB_NONE, any_value },
 	{ "extensions", "refstorage", SUB_NONE, any_value },
 	{ "gc", "auto", SUB_NONE, any_value },
 	{ "index", "*", SUB_NONE, any_value },
@@ -407,6 +406,8 @@ gitconfig_is_safe(const char *key, const char *value,
 		return false;
 	if (place && value && strcmp(key, "core.worktree") == 0)
 		return place->worktree_ok(place->data, value);
+	if (strcmp(key, "extensions.objectformat") == 0)
+		return place && place->format_ok;
 	for (size_t i = 0; i < sizeof(safe_keys) / sizeof(*safe_keys); i++) {
 		const struct safe_key *s = &safe_keys[i];
 

@@ -18,16 +18,21 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Answers for core.worktree, which only the directory's place can judge. */
+/* What only the directory's place can judge. */
 struct gitconfig_place {
-	/* Whether the value is exactly where git would look anyway. */
+	/* Whether the value of core.worktree is where git would look anyway. */
 	bool (*worktree_ok)(void *data, const char *value);
 	void *data;
+	/*
+	 * Whether extensions.objectFormat may differ: the names in an index
+	 * that was judged lie elsewhere in it once objects have longer names.
+	 */
+	bool format_ok;
 };
 
 /*
  * Judges.  `old_bytes` NULL: there is no file yet.  `place` NULL: core.worktree
- * is not safe.  Returns 0, or -EACCES with the key at fault in ret_key (cut to
+ * and extensions.objectFormat are not safe.  Returns 0, or -EACCES with the key at fault in ret_key (cut to
  * `size`; "syntax" when a text cannot be parsed), or -ENOMEM.
  */
 struct gitconfig_text {
