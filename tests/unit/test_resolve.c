@@ -434,9 +434,8 @@ START_TEST(what_the_host_s_git_configuration_names_is_protected)
 	make_file("ws/dev/git [1].conf",
 		  "[core]\n\tattributesFile = dev/attr\n[include]\n"
 		  "\tpath = more\n[bad");
-	make_file("home/.gitconfig",
-		  "[core]\n\thooksPath = ./my-hooks/\n"
-		  "[init]\n\ttemplateDir = ~/../ws/tmpl\n");
+	make_file("home/.gitconfig", "[core]\n\thooksPath = ./my-hooks/\n"
+				     "[init]\n\ttemplateDir = ~/../ws/tmpl\n");
 	resolved();
 	protects("ws/.husky/pre-commit", true);
 	protects("ws/.husky/_/h", true);
