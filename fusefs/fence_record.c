@@ -24,14 +24,10 @@ record(struct fs_call *call, struct denial *denial,
        const struct policy_verdict *verdict)
 {
 	const struct fs_config *config = &call->fs->config;
-	const char *origin = config->origin ? config->origin : "run";
 
 	if (!config->denials)
 		return;
-	denial->origin = origin;
-	if (config->attribute)
-		config->attribute(config->data, denial->pid, &denial->origin,
-				  &denial->call);
+	denial->origin = config->origin ? config->origin : "run";
 	denial->source = DENIAL_FUSE;
 	denial->code = verdict->code;
 	denial->mode = call->policy->mode;

@@ -29,16 +29,10 @@ struct fs;
 struct fs_config {
 	struct policy *policy; /* referenced */
 	struct denials *denials;
-	/*
-	 * Gives the origin ("run", "job j3", …) and the call id for a host pid;
-	 * NULL: "run" and none.  Called only when a denial happens.
-	 */
-	void (*attribute)(void *data, pid_t pid, const char **ret_origin,
-			  const char **ret_call);
 	/* Called once from a serving thread when the connection has ended. */
 	void (*ended)(void *data);
 	void *data;
-	const char *origin;   /* of every denial when `attribute` is NULL */
+	const char *origin;   /* of every denial; NULL: "run" */
 	pid_t helper_pid;     /* may look up further roots; 0: nobody */
 	bool multi_uid;	      /* root serving many uids: per-request ids */
 	bool host_visible;    /* `pale mount`: not in a world's namespace */

@@ -104,6 +104,7 @@ observer_record(struct observer *o, const struct policy *policy,
 	struct stat st;
 
 	denial->source = DENIAL_OBSERVED;
+	denial->origin = "run"; /* no other world is observed */
 	denial->mode = policy->mode;
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)denial->pid);
 	if (stat(path, &st) == 0) {
@@ -111,8 +112,6 @@ observer_record(struct observer *o, const struct policy *policy,
 		denial->gid = st.st_gid;
 	}
 	add_remedy(policy, denial);
-	if (o->config.attribute)
-		o->config.attribute(o->config.data, denial);
 	if (denial_record(o->config.denials, denial) < 0)
 		o->lost++;
 	else

@@ -34,7 +34,7 @@ struct observer;
 
 /*
  * Strings and objects behind pointers are borrowed until observer_stop().
- * The callbacks are called on the observer's threads, two at once.
+ * The callback is called on the observer's threads, two at once.
  */
 struct observer_config {
 	int listener;	/* seccomp listener; stays the caller's */
@@ -42,11 +42,8 @@ struct observer_config {
 	pid_t init_pid; /* as the host sees it */
 	/* The policy in force, as a reference that the observer releases. */
 	struct policy *(*policy_get)(void *data);
-	/* Fills origin and call of a record; NULL: none. */
-	void (*attribute)(void *data, struct denial *denial);
 	void *data;
 	struct denials *denials;
-	const struct strv *let_in; /* host sockets besides policy->sockets */
 };
 
 /*

@@ -273,20 +273,13 @@ tell_usher(struct observer *o, enum wire_connect what, const char *path)
 	(void)fd_send(o->config.usher_sock, &msg, sizeof(msg), NULL, 0);
 }
 
-static void
-tell_let_in(struct observer *o, const struct strv *paths)
-{
-	for (size_t i = 0; paths && i < paths->count; i++)
-		tell_usher(o, WIRE_CONNECT_LET_IN, paths->items[i]);
-}
-
 void
 connector_setup(struct observer *o, const struct policy *policy)
 {
 	if (o->config.usher_sock < 0)
 		return;
-	tell_let_in(o, &policy->sockets);
-	tell_let_in(o, o->config.let_in);
+	for (size_t i = 0; i < policy->sockets.count; i++)
+		tell_usher(o, WIRE_CONNECT_LET_IN, policy->sockets.items[i]);
 	for (size_t i = 0; i < o->look.n_areas; i++)
 		if (o->look.areas[i].kind != AREA_RW)
 			tell_usher(o, WIRE_CONNECT_BORN, o->look.areas[i].path);

@@ -365,13 +365,13 @@ world_start(enum policy_mode mode, act_fn act)
 	/* What a failed test left. */
 	(void)unlink("/mnt/state/denials.spool");
 	w->policy = make_policy(mode);
+	ck_assert_int_eq(strv_extend(&w->policy->sockets, &let_in), 0);
 	ck_assert_msg(denials_open(&records, &w->denials, &why) == 0, "%s",
 		      why.text);
 	config.listener = w->listener;
 	config.usher_sock = w->sock;
 	config.data = w->policy;
 	config.denials = w->denials;
-	config.let_in = &let_in;
 	ck_assert_msg(observer_start(&config, &w->observer, &why) == 0, "%s",
 		      why.text);
 	await_hello(w->observer);
