@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -16,17 +15,10 @@
 
 #define HELLO_TIMEOUT_MS 5000
 
-/* A notification that came while an answer was waited for. */
-struct kept {
-	STAILQ_ENTRY(kept) link;
-	struct rpc_message message;
-};
-
 struct rpc_client {
 	int sock;
 	uint64_t last_id;
 	struct rpc_lines lines;
-	STAILQ_HEAD(kept_list, kept) kept;
 };
 
 static int
@@ -53,22 +45,15 @@ connect_in(const char *world_dir, int *ret_sock)
 struct rpc_client *
 rpc_client_close(struct rpc_client *client)
 {
-	struct kept *kept;
-
 	if (!client)
 		return NULL;
-	while ((kept = STAILQ_FIRST(&client->kept))) {
-		STAILQ_REMOVE_HEAD(&client->kept, link);
-		rpc_message_fini(&kept->message);
-		free(kept);
-	}
 	rpc_lines_fini(&client->lines);
 	closep(&client->sock);
 	free(client);
 	return NULL;
 }
 
-/* More bytes, or -ETIMEDOUT at `until_ns` (0: never), -ECONNRESET. */
+/* More bytes, or -ETIMEDOUT at `until_ns`, -ECONNRESET. */
 static int
 read_more(struct rpc_client *client, int64_t until_ns)
 {
@@ -77,7 +62,7 @@ read_more(struct rpc_client *client, int64_t until_ns)
 	ssize_t n;
 	int r;
 
-	r = poll(&polled, 1, until_ns ? clock_left_ms(until_ns) : -1);
+	r = poll(&polled, 1, clock_left_ms(until_ns));
 	if (r < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (r == 0)
@@ -110,33 +95,12 @@ next_message(struct rpc_client *client, int64_t until_ns,
 	return r == -EBADMSG ? -EPROTO : r;
 }
 
-static int64_t
-deadline(int timeout_ms)
-{
-	return timeout_ms < 0 ? 0
-			      : clock_mono_ns() + (int64_t)timeout_ms * 1000000;
-}
-
-static int
-keep(struct rpc_client *client, struct rpc_message *message)
-{
-	struct kept *kept = calloc(1, sizeof(*kept));
-
-	if (!kept) {
-		rpc_message_fini(message);
-		return -ENOMEM;
-	}
-	kept->message = *message;
-	STAILQ_INSERT_TAIL(&client->kept, kept, link);
-	return 0;
-}
-
-/* The answer to the last request; what comes before it is kept. */
+/* The answer to the last request. */
 static int
 await_answer(struct rpc_client *client, int timeout_ms,
 	     struct rpc_message *ret_message)
 {
-	int64_t until_ns = deadline(timeout_ms);
+	int64_t until_ns = clock_mono_ns() + (int64_t)timeout_ms * 1000000;
 	char id[RPC_ID_MAX];
 	int r;
 
@@ -146,12 +110,6 @@ await_answer(struct rpc_client *client, int timeout_ms,
 		r = next_message(client, until_ns, ret_message);
 		if (r < 0)
 			return r;
-		if (ret_message->kind == RPC_NOTIFICATION) {
-			r = keep(client, ret_message);
-			if (r < 0)
-				return r;
-			continue;
-		}
 		/* An error without an id speaks of the connection. */
 		if (strcmp(ret_message->id.json, id) == 0 ||
 		    ret_message->kind == RPC_ERROR)
@@ -204,28 +162,6 @@ rpc_client_call(struct rpc_client *client, enum rpc_method method,
 	return r;
 }
 
-int
-rpc_client_next(struct rpc_client *client, int timeout_ms,
-		struct rpc_message *ret_message)
-{
-	int64_t until_ns = deadline(timeout_ms);
-	struct kept *kept = STAILQ_FIRST(&client->kept);
-	int r;
-
-	if (kept) {
-		STAILQ_REMOVE_HEAD(&client->kept, link);
-		*ret_message = kept->message;
-		free(kept);
-		return 0;
-	}
-	for (;;) {
-		r = next_message(client, until_ns, ret_message);
-		if (r < 0 || ret_message->kind == RPC_NOTIFICATION)
-			return r;
-		rpc_message_fini(ret_message);
-	}
-}
-
 static int
 say_hello(struct rpc_client *client, enum rpc_role role, struct errmsg *why)
 {
@@ -254,7 +190,6 @@ rpc_client_open(const char *world_dir, enum rpc_role role,
 	if (!client)
 		return errmsg_set(why, -ENOMEM, "out of memory");
 	client->sock = -1;
-	STAILQ_INIT(&client->kept);
 	r = connect_in(world_dir, &client->sock);
 	if (r < 0)
 		return errmsg_set(why, r, "cannot reach the world in '%s': %s",

@@ -41,11 +41,4 @@ int rpc_client_call(struct rpc_client *client, enum rpc_method method,
 		    const struct buf *params, int timeout_ms,
 		    json_t **ret_result, struct errmsg *why);
 
-/*
- * The next notification, waiting for it if need be (timeout_ms −1: for ever).
- * *ret_message is the caller's: rpc_message_fini().  -ETIMEDOUT, -ECONNRESET.
- */
-int rpc_client_next(struct rpc_client *client, int timeout_ms,
-		    struct rpc_message *ret_message);
-
 #endif
