@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/path.h"
 
 #define PLAN_MOUNT_FLAGS (PLAN_F_RO | PLAN_F_OPTIONAL)
 #define PLAN_FLAGS                                                \
@@ -134,25 +135,6 @@ plan_encode(const struct plan *plan, struct buf *ret_bytes)
 	return 0;
 }
 
-/* Absolute, and no empty, "." or ".." component, so that it is one place. */
-static bool
-is_clean_path(const char *path)
-{
-	if (path[0] != '/')
-		return false;
-	if (path[1] == '\0')
-		return true;
-	while (*path) {
-		size_t len = strcspn(++path, "/");
-
-		if (len == 0 || (len == 1 && path[0] == '.') ||
-		    (len == 2 && path[0] == '.' && path[1] == '.'))
-			return false;
-		path += len;
-	}
-	return true;
-}
-
 static int
 check_mount(const struct plan_mount *m, struct errmsg *why)
 {
@@ -162,20 +144,20 @@ check_mount(const struct plan_mount *m, struct errmsg *why)
 				  "mount plan: entry for '%s' has values that "
 				  "are not known",
 				  m->target);
-	if (!is_clean_path(m->target))
+	if (!path_is_clean(m->target))
 		return errmsg_set(why, -EINVAL,
 				  "mount plan: target '%s' is not a clean "
 				  "absolute path",
 				  m->target);
 	if ((m->kind == PLAN_BIND || m->kind == PLAN_SOCKET ||
 	     m->kind == PLAN_DEVICE || m->kind == PLAN_OVERLAY) &&
-	    !is_clean_path(m->source))
+	    !path_is_clean(m->source))
 		return errmsg_set(why, -EINVAL,
 				  "mount plan: source '%s' is not a clean "
 				  "absolute path",
 				  m->source);
 	if (m->kind == PLAN_OVERLAY &&
-	    (!is_clean_path(m->upper) || !is_clean_path(m->work)))
+	    (!path_is_clean(m->upper) || !path_is_clean(m->work)))
 		return errmsg_set(why, -EINVAL,
 				  "mount plan: overlay on '%s' lacks its "
 				  "directories",

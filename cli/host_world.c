@@ -15,23 +15,12 @@
 #include "base/dirs.h"
 #include "base/fd.h"
 #include "base/hostmount.h"
+#include "base/path.h"
 #include "cli/host_keeper.h"
 #include "cli/launch.h"
 #include "cli/worlds.h"
 
 /* ---- what cannot work is refused before anything is made ---- */
-
-/* `path` is `dir` or lies below it; both canonical. */
-static bool
-is_within(const char *path, const char *dir)
-{
-	size_t len = strlen(dir);
-
-	if (strcmp(dir, "/") == 0)
-		return true;
-	return strncmp(path, dir, len) == 0 &&
-	       (path[len] == '\0' || path[len] == '/');
-}
 
 /*
  * The warden opens its records and socket by path: under the mount they would
@@ -50,7 +39,7 @@ check_own_dirs(const char *mountpoint, struct errmsg *why)
 		if (dirs[i](&path) < 0)
 			return errmsg_set(why, -ENOMEM, "out of memory");
 		real = realpath(path, NULL);
-		if (is_within(real ? real : path, mountpoint))
+		if (path_is_in(real ? real : path, mountpoint, NULL))
 			return errmsg_set(why, -EINVAL,
 					  "a mount on '%s' would cover pale's "
 					  "own directory '%s'; choose another "
@@ -121,7 +110,7 @@ needs_own_mounts(const struct policy *policy, const char *mountpoint)
 	for (size_t i = 0; i < policy->n_roots; i++)
 		if (policy->roots[i].kind != POLICY_ROOT_RW &&
 		    strcmp(policy->roots[i].path, mountpoint) != 0 &&
-		    is_within(mountpoint, policy->roots[i].path))
+		    path_is_in(mountpoint, policy->roots[i].path, NULL))
 			return true;
 	return false;
 }

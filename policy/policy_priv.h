@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/path.h"
 #include "policy/policy.h"
 #include "policy/rules.h"
 
@@ -138,13 +139,7 @@ void gitroot_near_fini(struct gitroot_near *near);
 int githost_protect(const struct policy *policy, struct rules *rules,
 		    struct errmsg *why);
 
-/* ---- decide.c: lexical paths ---- */
-
-/* Whether `path` is `dir` or below it; *ret_rest (NULL allowed) as above. */
-bool path_is_in(const char *path, const char *dir, const char **ret_rest);
-
-/* Whether `path` is absolute without empty, "." and ".." components. */
-bool path_is_clean(const char *path);
+/* ---- decide.c ---- */
 
 /*
  * The deepest root that the world of this mode mounts around `path`, or -1: in
