@@ -198,8 +198,7 @@ run_world(const struct launch_request *request, struct tty *tty,
 		(void)errmsg_set(&result->error, signals,
 				 "cannot wait for signals: %s",
 				 strerror(-signals));
-	if (signals < 0 ||
-	    launch_start(request, &launch, &result->error) < 0) {
+	if (signals < 0 || launch_start(request, &launch, &result->error) < 0) {
 		result->failed = true;
 		return;
 	}

@@ -428,10 +428,10 @@ keeper_run(struct helper *h)
 	(void)sigemptyset(&mask);
 	(void)sigaddset(&mask, SIGCHLD);
 	k.signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-	r = k.signals < 0 ? errmsg_set(&why, -errno,
-				       "cannot hear of children: %s",
-				       strerror(errno))
-			  : start_world(&k, &why);
+	r = k.signals < 0
+		    ? errmsg_set(&why, -errno, "cannot hear of children: %s",
+				 strerror(errno))
+		    : start_world(&k, &why);
 	if (r < 0) {
 		/* An usher that died early has said why. */
 		take_last_messages(&k, &k.kids.init_sock);

@@ -184,7 +184,8 @@ records_changed(struct client *client)
 		return;
 	client->feed_again = client->feeding;
 	client->feed_waits = !client->feeding && is_behind(client);
-	if (client->feeding || client->feed_waits || call_new(client, &none, run_feed, &call) < 0)
+	if (client->feeding || client->feed_waits ||
+	    call_new(client, &none, run_feed, &call) < 0)
 		return;
 	call->since = client->last_denial;
 	call->done = feed_done;
