@@ -94,10 +94,26 @@ dirs_runtime(char **ret_path)
 }
 
 int
+dirs_check(const char *path, struct errmsg *why)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return errmsg_set(why, -errno, "cannot look at '%s': %s", path,
+				  strerror(errno));
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+	    (st.st_mode & (S_IWGRP | S_IWOTH)))
+		return errmsg_set(why, -EPERM,
+				  "'%s' must be a directory that only its "
+				  "owner, this user, may write",
+				  path);
+	return 0;
+}
+
+int
 dirs_make(const char *path, struct errmsg *why)
 {
 	_cleanup_(freep) char *copy = strdup(path);
-	struct stat st;
 
 	if (!copy)
 		return errmsg_set(why, -ENOMEM, "out of memory");
@@ -113,14 +129,5 @@ dirs_make(const char *path, struct errmsg *why)
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return errmsg_set(why, -errno, "cannot make '%s': %s", path,
 				  strerror(errno));
-	if (lstat(path, &st) < 0)
-		return errmsg_set(why, -errno, "cannot look at '%s': %s", path,
-				  strerror(errno));
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
-	    (st.st_mode & (S_IWGRP | S_IWOTH)))
-		return errmsg_set(why, -EPERM,
-				  "'%s' must be a directory that only its "
-				  "owner, this user, may write",
-				  path);
-	return 0;
+	return dirs_check(path, why);
 }

@@ -27,4 +27,7 @@ int dirs_config(char **ret_path);
  */
 int dirs_make(const char *path, struct errmsg *why);
 
+/* The check alone; -ENOENT: nothing is there. */
+int dirs_check(const char *path, struct errmsg *why);
+
 #endif

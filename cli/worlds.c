@@ -37,11 +37,19 @@ places_fini(struct places *places)
 	free(places->db);
 }
 
+/*
+ * In /tmp somebody else may have made it: no worlds of ours.  Root may look at
+ * anybody's.
+ */
 static int
 places_init(struct places *places)
 {
 	int r = dirs_runtime(&places->runtime);
 
+	if (r == 0 && geteuid() != 0)
+		r = dirs_check(places->runtime, NULL);
+	if (r == -ENOENT)
+		r = 0;
 	if (r == 0)
 		r = dirs_state(&places->state);
 	if (r == 0 && asprintf(&places->db, "%s/pale.db", places->state) < 0) {

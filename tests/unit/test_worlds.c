@@ -198,6 +198,38 @@ START_TEST(ids_are_fresh_names)
 }
 END_TEST
 
+START_TEST(the_empty_state_of_a_young_world_stays)
+{
+	const struct timespec old[2] = { { .tv_sec = 1 }, { .tv_sec = 1 } };
+	char path[256];
+
+	/* The runtime directory is the state's too, in this test. */
+	make_world("aaaaaaaa", NULL, NULL);
+	(void)snprintf(path, sizeof(path), "%s/worlds/aaaaaaaa", runtime);
+	worlds_import_left();
+	ck_assert_int_eq(access(path, F_OK), 0);
+	ck_assert_int_eq(utimensat(AT_FDCWD, path, old, 0), 0);
+	worlds_import_left();
+	ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+START_TEST(worlds_that_somebody_else_may_make_are_none)
+{
+	bool is_root = geteuid() == 0;
+	int fd, r;
+
+	make_world("aaaaaaaa", "{}", &fd);
+	ck_assert_int_eq(chmod(base, 0755), 0);
+	ck_assert_int_eq(chmod(runtime, is_root ? 0755 : 0777), 0);
+	ck_assert(!is_root || seteuid(65534) == 0);
+	r = worlds_list(&list, &why);
+	ck_assert(!is_root || seteuid(0) == 0);
+	ck_assert_int_eq(r, -EPERM);
+	(void)close(fd);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -214,5 +246,7 @@ main(void)
 			    sizeof(broken) / sizeof(broken[0]));
 	tcase_add_test(tc, a_world_is_found_by_id_workspace_and_mount_point);
 	tcase_add_test(tc, ids_are_fresh_names);
+	tcase_add_test(tc, the_empty_state_of_a_young_world_stays);
+	tcase_add_test(tc, worlds_that_somebody_else_may_make_are_none);
 	return suite_run("worlds", tc);
 }
