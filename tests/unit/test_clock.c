@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "tests/unit/suite.h"
+
 START_TEST(what_is_left_is_rounded_up_and_never_negative)
 {
 	int64_t now = clock_mono_ns();
@@ -26,18 +28,9 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("base/clock");
 	TCase *tc = tcase_create("clock");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tc, what_is_left_is_rounded_up_and_never_negative);
 	tcase_add_test(tc, what_is_far_is_as_long_as_poll_can_wait);
-	suite_add_tcase(suite, tc);
-
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run("base/clock", tc);
 }

@@ -6,6 +6,7 @@
 
 #include "fusefs/inodes.h"
 #include "fusefs/ops.h"
+#include "tests/unit/suite.h"
 
 static struct fs fs;
 
@@ -108,21 +109,12 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("fusefs/policy_swap");
 	TCase *tc = tcase_create("policy_swap");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 30);
 	tcase_add_test(tc,
 		       marks_become_outdated_in_a_call_that_a_swap_waits_for);
 	tcase_add_test(tc, a_call_sees_a_policy_and_its_generation_together);
-	suite_add_tcase(suite, tc);
-
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run("fusefs/policy_swap", tc);
 }
