@@ -19,9 +19,8 @@
 
 /* ---- finding ---- */
 
-/* mountinfo writes blanks and backslashes as \ooo. */
-static void
-unescape(char *text)
+void
+hostmount_unescape(char *text)
 {
 	char *to = text;
 
@@ -57,7 +56,7 @@ parse_line(char *line, const char *mountpoint, dev_t *ret_dev, char **ret_type)
 	if (!type || !end)
 		return false;
 	*end = '\0';
-	unescape(point);
+	hostmount_unescape(point);
 	if (strcmp(point, mountpoint) != 0)
 		return false;
 	type += 3;
@@ -293,11 +292,13 @@ hostmount_make(const struct hostmount_spec *spec, dev_t *ret_dev,
 		return r;
 
 	r = hostmount_find(spec->mountpoint, ret_dev, type, sizeof(type));
-	if (r < 0)
+	if (r < 0) {
+		(void)hostmount_remove(spec->mountpoint, true, NULL);
 		return errmsg_set(why, r,
 				  "the mount on '%s' is not in "
 				  "/proc/self/mountinfo",
 				  spec->mountpoint);
+	}
 	*ret_fuse_fd = take_fd(&fuse_fd);
 	return 0;
 }

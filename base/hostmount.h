@@ -41,6 +41,9 @@ int hostmount_make(const struct hostmount_spec *spec, dev_t *ret_dev,
 int hostmount_find(const char *mountpoint, dev_t *ret_dev, char *ret_type,
 		   size_t size);
 
+/* In place: /proc/self/mountinfo writes blanks and backslashes as \ooo. */
+void hostmount_unescape(char *text);
+
 /* -EBUSY: in use; `lazy` detaches it all the same. */
 int hostmount_remove(const char *mountpoint, bool lazy, struct errmsg *why);
 

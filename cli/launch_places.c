@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/dirs.h"
 #include "base/fd.h"
+#include "base/hostmount.h"
 #include "cli/launch_priv.h"
 #include "cli/place.h"
 
@@ -112,25 +113,6 @@ find_home(const struct policy *policy, struct launch_places *places,
 	return r < 0 ? r : dirs_make(places->home_work, why);
 }
 
-/* The fifth field, where a space is written as \040. */
-static void
-unescape(char *text)
-{
-	char *to = text;
-
-	for (; *text; text++) {
-		unsigned int value;
-
-		if (*text == '\\' && sscanf(text + 1, "%3o", &value) == 1) {
-			*to++ = (char)value;
-			text += 3;
-		} else {
-			*to++ = *text;
-		}
-	}
-	*to = '\0';
-}
-
 static int
 find_host_mounts(struct launch_places *places, struct errmsg *why)
 {
@@ -151,7 +133,7 @@ find_host_mounts(struct launch_places *places, struct errmsg *why)
 
 		if (sscanf(line, "%*s %*s %*s %*s %4095s", place) != 1)
 			continue;
-		unescape(place);
+		hostmount_unescape(place);
 		if (strv_add(&places->host_mounts, place) < 0)
 			return no_memory(why);
 	}
