@@ -279,8 +279,8 @@ fence_name(struct fs_call *call, enum policy_op op, const struct fence_at *at,
 
 /* ---- two names ---- */
 
-static bool
-dir_is_empty(int dirfd, const char *name)
+bool
+fence_dir_is_empty(int dirfd, const char *name)
 {
 	int fd = openat(dirfd, name,
 			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -308,7 +308,8 @@ static struct policy_verdict
 judge_moved_dir(const struct fence_at *at, const struct rule_state *here,
 		const struct rule_state *there)
 {
-	if (!at->is_dir || here == there || dir_is_empty(at->dirfd, at->name))
+	if (!at->is_dir || here == there ||
+	    fence_dir_is_empty(at->dirfd, at->name))
 		return (struct policy_verdict){ 0 };
 	return (struct policy_verdict){
 		.error = -EACCES,

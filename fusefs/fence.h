@@ -48,6 +48,9 @@ int fence_child_marks(struct fs_call *call, const struct fs_marks *dir,
 		      const char *name, bool is_dir,
 		      struct fs_marks *ret_marks);
 
+/* What cannot be looked at is not. */
+bool fence_dir_is_empty(int dirfd, const char *name);
+
 /* ---- verdicts: 0, or the negative errno, after recording it ---- */
 
 int fence_name(struct fs_call *call, enum policy_op op,

@@ -9,7 +9,6 @@
  * and whether git structure is at stake.  Nothing is changed or recorded.
  */
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
@@ -19,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "fusefs/fence.h"
 #include "fusefs/fs.h"
 #include "fusefs/gitguard.h"
 #include "policy/rules.h"
@@ -115,26 +115,6 @@ find_place(struct policy *policy, const char *path, struct place *ret_place)
 	return 1;
 }
 
-static bool
-is_empty(const struct place *place)
-{
-	int fd = openat(place->dirfd, place->name,
-			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-	bool empty = true;
-
-	if (!dir) {
-		closep(&fd);
-		return false;
-	}
-	while (empty && (entry = readdir(dir)))
-		empty = strcmp(entry->d_name, ".") == 0 ||
-			strcmp(entry->d_name, "..") == 0;
-	(void)closedir(dir);
-	return empty;
-}
-
 static int
 ask_git(const struct policy *policy, enum policy_op op,
 	const struct place *from, const struct place *to,
@@ -193,7 +173,8 @@ ask_disk(struct policy *policy, enum policy_op op, const struct place *from,
 	int r;
 
 	if (op == POLICY_OP_RENAME && to->name && from->is_dir &&
-	    from->state != to->state && !is_empty(from)) {
+	    from->state != to->state &&
+	    !fence_dir_is_empty(from->dirfd, from->name)) {
 		answer->verdict = (struct policy_verdict){
 			.error = -EACCES,
 			.code = POLICY_CODE_PROTECTED,
