@@ -17,7 +17,6 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "policy/store.h"
 
 struct policy *
 warden_policy_get(struct warden *warden)
@@ -46,11 +45,7 @@ swap_policy(struct warden *warden, struct policy *policy)
 static void
 record_change(const struct call *call, const struct policy *policy)
 {
-	_cleanup_(store_closep) struct store *store = NULL;
 	_cleanup_(buf_fini) struct buf body = { 0 };
-	struct warden *warden = call->warden;
-	struct errmsg why = { "" };
-	int r;
 
 	jsonw_begin(&body, '{');
 	jsonw_key(&body, "mode");
@@ -62,18 +57,7 @@ record_change(const struct call *call, const struct policy *policy)
 	jsonw_key(&body, "workspace");
 	jsonw_text(&body, policy->roots[0].path);
 	jsonw_end(&body, '}');
-	buf_put(&body, "", 1);
-
-	r = buf_error(&body);
-	if (r == 0)
-		r = store_open(warden->places.db, &store, &why);
-	if (r == 0)
-		r = store_event(store, policy->session, warden->opt.world,
-				"mode.set", (const char *)body.data);
-	if (r < 0)
-		log_line(warden->log, LOG_ERROR,
-			 "the change of mode is not on record: %s %s",
-			 strerror(-r), why.text);
+	warden_record_event(call->warden, "mode.set", &body);
 }
 
 static int

@@ -106,29 +106,35 @@ warden_summarize(struct warden *warden, int fd)
 }
 
 void
-warden_record_start(struct warden *warden)
+warden_record_event(struct warden *warden, const char *kind, struct buf *body)
 {
 	_cleanup_(store_closep) struct store *store = NULL;
-	_cleanup_(buf_fini) struct buf body = { 0 };
-	_cleanup_(policy_unrefp) struct policy *policy = NULL;
+	_cleanup_(policy_unrefp) struct policy *policy =
+		warden_policy_get(warden);
 	struct errmsg why = { "" };
 	int r;
 
-	if (atomic_exchange(&warden->recorded, true))
-		return;
-	policy = warden_policy_get(warden);
-	jsonw_begin(&body, '{');
-	world_dir_members(warden, &body);
-	jsonw_end(&body, '}');
-	buf_put(&body, "", 1);
-	r = buf_error(&body);
+	buf_put(body, "", 1);
+	r = buf_error(body);
 	if (r == 0)
 		r = store_open(warden->places.db, &store, &why);
 	if (r == 0)
-		r = store_event(store, policy->session, warden->opt.world,
-				"world.started", (const char *)body.data);
+		r = store_event(store, policy->session, warden->opt.world, kind,
+				(const char *)body->data);
 	if (r < 0)
-		log_line(warden->log, LOG_ERROR,
-			 "the world is not on record: %s %s", strerror(-r),
-			 why.text);
+		log_line(warden->log, LOG_ERROR, "'%s' is not on record: %s %s",
+			 kind, strerror(-r), why.text);
+}
+
+void
+warden_record_start(struct warden *warden)
+{
+	_cleanup_(buf_fini) struct buf body = { 0 };
+
+	if (atomic_exchange(&warden->recorded, true))
+		return;
+	jsonw_begin(&body, '{');
+	world_dir_members(warden, &body);
+	jsonw_end(&body, '}');
+	warden_record_event(warden, "world.started", &body);
 }

@@ -128,6 +128,13 @@ void warden_summarize(struct warden *warden, int fd);
  * that nobody needs: so the first denial brings it.  Thread: any.
  */
 void warden_record_start(struct warden *warden);
+/*
+ * Puts an event of this world on record; what cannot be is told in the log.
+ * `body` is a JSON object; it gets its NUL here.  May wait for the store.
+ * Thread: any.
+ */
+void warden_record_event(struct warden *warden, const char *kind,
+			 struct buf *body);
 /* The counters of the service, as one JSON object. */
 void warden_stats_json(struct warden *warden, struct buf *out);
 
