@@ -169,6 +169,26 @@ START_TEST(the_worktree_is_for_its_place_to_judge)
 }
 END_TEST
 
+START_TEST(the_format_is_for_its_place_to_judge)
+{
+	struct gitconfig_place place = { .worktree_ok = is_sub };
+	struct gitconfig_text sha1 = text("[core]\nbare = true\n");
+	struct gitconfig_text sha256 =
+		text("[extensions]\nobjectFormat = sha256\n");
+
+	ck_assert_int_eq(
+		gitconfig_judge(&sha1, &sha256, &place, key, sizeof(key)),
+		-EACCES);
+	ck_assert_str_eq(key, "extensions.objectformat");
+	ck_assert_int_eq(
+		gitconfig_judge(&sha256, &sha1, NULL, key, sizeof(key)),
+		-EACCES);
+	place.format_ok = true;
+	ck_assert_int_eq(
+		gitconfig_judge(&sha1, &sha256, &place, key, sizeof(key)), 0);
+}
+END_TEST
+
 /* ---- against the real git ---- */
 
 static int
@@ -296,6 +316,7 @@ main(void)
 	tcase_add_test(tc, unsafe_entries_keep_their_order_and_values);
 	tcase_add_test(tc, a_nul_byte_is_refused);
 	tcase_add_test(tc, the_worktree_is_for_its_place_to_judge);
+	tcase_add_test(tc, the_format_is_for_its_place_to_judge);
 	if (system("git --version >/dev/null 2>&1") == 0)
 		tcase_add_loop_test(tc, the_parser_agrees_with_git, 0, 8);
 	return suite_run("policy/gitconfig", tc);
