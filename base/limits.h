@@ -13,6 +13,7 @@
 #define LIMIT_CONFIG_BYTES   (1u << 20)	  /* configuration file */
 #define LIMIT_GITCONFIG	     (1u << 20)	  /* bytes of a guarded git file */
 #define LIMIT_GITINDEX	     (128u << 20) /* bytes of a git index */
+#define LIMIT_GITKEPT	     (256u << 20) /* bytes of open guarded files */
 #define LIMIT_PLAN_BYTES     (16u << 20)  /* encoded mount plan */
 #define LIMIT_PLAN_MOUNTS    1024	  /* entries of a mount plan */
 #define LIMIT_RPC_LINE	     (8u << 20)	  /* bytes of one RPC line */

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -32,8 +33,26 @@ struct gitguard_small {
 	pthread_mutex_t lock; /* over what follows and the file's content */
 	char *data;	      /* len bytes */
 	size_t len;
+	size_t kept; /* of these, counted in kept_bytes */
 	bool dropped; /* taken away again: nothing was acceptable */
 };
+
+/* By all handles of all mounts: each has its file's content in memory. */
+static atomic_size_t kept_bytes;
+
+/* The handle needs room for `len` bytes; what it has once stays its own. */
+static bool
+keep(struct gitguard_small *small, size_t len)
+{
+	size_t more = len > small->kept ? len - small->kept : 0;
+
+	if (atomic_fetch_add(&kept_bytes, more) + more > LIMIT_GITKEPT) {
+		atomic_fetch_sub(&kept_bytes, more);
+		return false;
+	}
+	small->kept += more;
+	return true;
+}
 
 static size_t
 max_of(const struct gitguard_small *small)
@@ -58,6 +77,7 @@ static int
 read_present(struct gitguard_small *small, bool truncate)
 {
 	struct stat st;
+	int r;
 
 	if (fstat(small->fd, &st) < 0)
 		return -errno;
@@ -65,8 +85,10 @@ read_present(struct gitguard_small *small, bool truncate)
 		return -EACCES;
 	if (truncate)
 		return 0;
-	return fd_read_file(small->fd, max_of(small), &small->data,
-			    &small->len);
+	r = fd_read_file(small->fd, max_of(small), &small->data, &small->len);
+	if (r < 0)
+		return r;
+	return keep(small, small->len) ? 0 : -ENFILE;
 }
 
 int
@@ -113,6 +135,7 @@ gitguard_small_free(struct gitguard_small *small)
 		return NULL;
 	closep(&small->fd);
 	closep(&small->dirfd);
+	atomic_fetch_sub(&kept_bytes, small->kept);
 	pthread_mutex_destroy(&small->lock);
 	free(small->data);
 	free(small->name);
@@ -168,6 +191,8 @@ write_locked(struct gitguard_small *small, const void *buf, size_t size,
 		return -EFBIG;
 	len = at + size > small->len ? at + size : small->len;
 
+	if (!keep(small, len))
+		return -ENOSPC;
 	data = malloc(len + 1);
 	if (!data)
 		return -ENOMEM;

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/limits.h"
 #include "tests/unit/suite.h"
 
 #define SAFE   "[core]\n\tbare = false\n"
@@ -710,6 +711,41 @@ START_TEST(without_the_guard_all_is_allowed)
 }
 END_TEST
 
+static int
+open_index(struct gitguard_small **ret_small)
+{
+	_cleanup_(gitguard_end) struct gitguard_check check = { 0 };
+	struct end end;
+	int r;
+
+	open_end("g/index", &end);
+	ok(gitguard_check(guard, &policy, POLICY_OP_OPEN_WRITE, &end.at,
+			  &check));
+	ck_assert_int_eq(check.action, GITGUARD_SMALL);
+	r = gitguard_small_open(&end.at, O_RDWR, 0, &check, ret_small);
+	close(end.at.dirfd);
+	return r;
+}
+
+/* An index of 30 MiB, opened again and again. */
+START_TEST(what_open_files_keep_in_memory_is_bounded)
+{
+	enum {
+		MOST = LIMIT_GITKEPT / (30u << 20)
+	};
+	struct gitguard_small *small[MOST + 1];
+
+	sh("truncate -s 30M g/index");
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < MOST; i++)
+			ok(open_index(&small[i]));
+		ck_assert_int_eq(open_index(&small[MOST]), -ENFILE);
+		for (size_t i = 0; i < MOST; i++)
+			small[i] = gitguard_small_free(small[i]);
+	}
+}
+END_TEST
+
 int
 main(void)
 {
@@ -740,5 +776,6 @@ main(void)
 	tcase_add_test(tc, asking_without_a_guard_changes_nothing);
 	tcase_add_test(tc, a_descriptor_is_judged_by_its_present_name);
 	tcase_add_test(tc, without_the_guard_all_is_allowed);
+	tcase_add_test(tc, what_open_files_keep_in_memory_is_bounded);
 	return suite_run("fusefs/gitguard", tc);
 }
