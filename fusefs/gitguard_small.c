@@ -33,7 +33,7 @@ struct gitguard_small {
 	pthread_mutex_t lock; /* over what follows and the file's content */
 	char *data;	      /* len bytes */
 	size_t len;
-	size_t kept; /* of these, counted in kept_bytes */
+	size_t kept;  /* of these, counted in kept_bytes */
 	bool dropped; /* taken away again: nothing was acceptable */
 };
 
