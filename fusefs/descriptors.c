@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "fusefs/inodes.h"
 #include "fusefs/ops.h"
@@ -234,19 +235,35 @@ reopen(struct fs *fs, struct fs_inode *inode, struct fs_hold *ret_hold)
 	return 0;
 }
 
+/*
+ * A rename that another request is doing is on the disk a moment before the
+ * places know of it; and a place that was read may be the one before.  So what
+ * is not found is looked for again, a few times and for a millisecond or two.
+ */
+#define STALE_TRIES  8
+#define STALE_NAP_NS 200000
+
 int
 fs_hold(struct fs *fs, struct fs_inode *inode, struct fs_hold *ret_hold)
 {
-	int r = -EAGAIN;
+	const struct timespec nap = { .tv_nsec = STALE_NAP_NS };
+	int tries = 0, r;
 
 	if (hold_present(fs, inode, ret_hold))
 		return 0;
-	while (r == -EAGAIN)
+	for (;;) {
 		r = reopen(fs, inode, ret_hold);
-	/* Another thread may have opened it before its name was gone. */
-	if (r == -ESTALE && hold_present(fs, inode, ret_hold))
-		return 0;
-	return r;
+		if (r == -EAGAIN)
+			continue;
+		if (r != -ESTALE)
+			return r;
+		/* Another thread may have opened it meanwhile. */
+		if (hold_present(fs, inode, ret_hold))
+			return 0;
+		if (++tries >= STALE_TRIES)
+			return r;
+		(void)nanosleep(&nap, NULL);
+	}
 }
 
 int
@@ -283,7 +300,7 @@ fs_stat(struct fs *fs, struct fs_inode *inode, struct statx *ret_stx)
 		*ret_stx = stx;
 		return 0;
 	}
-	if (r == -ESTALE && hold_present(fs, inode, &hold))
+	if (r == -ESTALE && fs_hold(fs, inode, &hold) == 0)
 		return fs_statx_fd(hold.fd, ret_stx);
 	return r;
 }
