@@ -331,8 +331,13 @@ hostmount_is_dead(const char *mountpoint)
 {
 	struct statfs st;
 
-	/* Attributes may be answered by the cache; this never is. */
-	return statfs(mountpoint, &st) < 0 && errno == ENOTCONN;
+	/*
+	 * Attributes may be answered by the cache; this never is.  Who asks
+	 * while the server's last descriptor is being closed is told that the
+	 * connection was aborted.
+	 */
+	return statfs(mountpoint, &st) < 0 &&
+	       (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
 int
