@@ -157,6 +157,13 @@ put_special(struct buf *out, const unsigned char *at, size_t left, size_t n)
 }
 
 void
+jsonw_pair(struct buf *out, const char *key, const char *text)
+{
+	jsonw_key(out, key);
+	jsonw_text(out, text);
+}
+
+void
 jsonw_bytes(struct buf *out, const void *bytes, size_t len)
 {
 	const unsigned char *at = bytes;

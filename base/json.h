@@ -29,8 +29,9 @@ void jsonw_end(struct buf *out, char bracket);
 
 void jsonw_key(struct buf *out, const char *key);
 
-/* NULL writes null. */
+/* NULL writes null, alone or with its key. */
 void jsonw_text(struct buf *out, const char *text);
+void jsonw_pair(struct buf *out, const char *key, const char *text);
 void jsonw_bytes(struct buf *out, const void *bytes, size_t len);
 void jsonw_int(struct buf *out, int64_t value);
 void jsonw_uint(struct buf *out, uint64_t value);

@@ -103,25 +103,18 @@ cure_of(const struct diagnosis *d, size_t i)
 }
 
 static void
-pair(struct buf *out, const char *key, const char *text)
-{
-	jsonw_key(out, key);
-	jsonw_text(out, text);
-}
-
-static void
 put_probe(struct buf *out, const struct diagnosis *d, size_t i)
 {
 	const struct probe_result *result = &d->results[i];
 
 	jsonw_begin(out, '{');
-	pair(out, "name", probes[i].name);
+	jsonw_pair(out, "name", probes[i].name);
 	jsonw_key(out, "ok");
 	jsonw_bool(out, result->ok);
-	pair(out, "detail", result->detail);
-	pair(out, "use", probes[i].use);
-	pair(out, "lack", probe_lack_name(probes[i].lack));
-	pair(out, "cure", result->ok ? NULL : cure_of(d, i));
+	jsonw_pair(out, "detail", result->detail);
+	jsonw_pair(out, "use", probes[i].use);
+	jsonw_pair(out, "lack", probe_lack_name(probes[i].lack));
+	jsonw_pair(out, "cure", result->ok ? NULL : cure_of(d, i));
 	jsonw_end(out, '}');
 }
 
@@ -138,7 +131,7 @@ print_json(const struct diagnosis *d)
 	struct buf out = { 0 };
 
 	jsonw_begin(&out, '{');
-	pair(&out, "level", level_names[d->level]);
+	jsonw_pair(&out, "level", level_names[d->level]);
 	jsonw_key(&out, "missing");
 	jsonw_begin(&out, '[');
 	for (size_t i = 0; i < probes_count; i++)
@@ -147,12 +140,12 @@ print_json(const struct diagnosis *d)
 	jsonw_end(&out, ']');
 	jsonw_key(&out, "ipc");
 	jsonw_begin(&out, '{');
-	pair(&out, "sockets", level_names[d->sockets]);
-	pair(&out, "abstract", level_names[d->abstract]);
-	pair(&out, "fifos", level_names[LEVEL_PARTIAL]);
+	jsonw_pair(&out, "sockets", level_names[d->sockets]);
+	jsonw_pair(&out, "abstract", level_names[d->abstract]);
+	jsonw_pair(&out, "fifos", level_names[LEVEL_PARTIAL]);
 	jsonw_end(&out, '}');
-	pair(&out, "net", d->net_none ? "full" : "none");
-	pair(&out, "limits", level_names[d->limits]);
+	jsonw_pair(&out, "net", d->net_none ? "full" : "none");
+	jsonw_pair(&out, "limits", level_names[d->limits]);
 	jsonw_key(&out, "injected");
 	jsonw_bool(&out, d->injected);
 	jsonw_key(&out, "probes");

@@ -23,13 +23,6 @@ is_confined(const struct run_report *report)
 }
 
 static void
-put_text(struct buf *out, const char *key, const char *value)
-{
-	jsonw_key(out, key);
-	jsonw_text(out, value);
-}
-
-static void
 put_uint(struct buf *out, const char *key, uint64_t value)
 {
 	jsonw_key(out, key);
@@ -70,10 +63,10 @@ put_enforcement(const struct run_report *report, const json_t *said,
 
 	jsonw_key(out, "enforcement");
 	jsonw_begin(out, '{');
-	put_text(out, "level",
-		 !confined ? "none"
-		 : userns  ? "full"
-			   : "partial");
+	jsonw_pair(out, "level",
+		   !confined ? "none"
+		   : userns  ? "full"
+			     : "partial");
 	jsonw_key(out, "missing");
 	jsonw_begin(out, '[');
 	if (confined && !userns)
@@ -81,19 +74,19 @@ put_enforcement(const struct run_report *report, const json_t *said,
 	jsonw_end(out, ']');
 	jsonw_key(out, "ipc");
 	jsonw_begin(out, '{');
-	put_text(out, "sockets", confined && observed ? "full" : "none");
-	put_text(out, "abstract", confined && scoped ? "full" : "none");
-	put_text(out, "fifos", confined && observed ? "partial" : "none");
+	jsonw_pair(out, "sockets", confined && observed ? "full" : "none");
+	jsonw_pair(out, "abstract", confined && scoped ? "full" : "none");
+	jsonw_pair(out, "fifos", confined && observed ? "partial" : "none");
 	jsonw_end(out, '}');
-	put_text(out, "net", no_net ? "none" : "host");
-	put_text(out, "limits", result->limits);
-	put_text(out, "home",
-		 !confined || report->policy->home == POLICY_HOME_RO ? "host"
-		 : result->world_flags & LAUNCH_HOME_TMPFS	     ? "tmpfs"
-							   : "layered");
+	jsonw_pair(out, "net", no_net ? "none" : "host");
+	jsonw_pair(out, "limits", result->limits);
+	jsonw_pair(out, "home",
+		   !confined || report->policy->home == POLICY_HOME_RO ? "host"
+		   : result->world_flags & LAUNCH_HOME_TMPFS	       ? "tmpfs"
+							     : "layered");
 	jsonw_end(out, '}');
-	put_text(out, "backend", confined ? "fuse" : "none");
-	put_text(out, "observer", observer_name(report, said));
+	jsonw_pair(out, "backend", confined ? "fuse" : "none");
+	jsonw_pair(out, "observer", observer_name(report, said));
 }
 
 /* A member of what the warden said, as it is. */
@@ -164,15 +157,16 @@ run_report_write(const struct run_report *report, int fd)
 
 	jsonw_begin(&out, '{');
 	put_outcome(report, &out);
-	put_text(&out, "session", policy ? policy->session : NULL);
-	put_text(&out, "world", report->world);
-	put_text(&out, "workspace", policy ? policy->roots[0].path : NULL);
-	put_text(&out, "mode", policy ? policy_mode_name(policy->mode) : NULL);
+	jsonw_pair(&out, "session", policy ? policy->session : NULL);
+	jsonw_pair(&out, "world", report->world);
+	jsonw_pair(&out, "workspace", policy ? policy->roots[0].path : NULL);
+	jsonw_pair(&out, "mode",
+		   policy ? policy_mode_name(policy->mode) : NULL);
 	put_enforcement(report, said, &out);
 	put_denials(report, said, &out);
 	put_born(report, said, &out);
-	put_text(&out, "runner_error",
-		 report->result->failed ? report->result->error.text : NULL);
+	jsonw_pair(&out, "runner_error",
+		   report->result->failed ? report->result->error.text : NULL);
 	jsonw_end(&out, '}');
 	buf_puts(&out, "\n");
 	json_decref(said);

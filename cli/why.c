@@ -100,13 +100,6 @@ remedy(const struct question *q, const struct policy_verdict *verdict,
 	return false;
 }
 
-static void
-pair(struct buf *out, const char *key, const char *text)
-{
-	jsonw_key(out, key);
-	jsonw_text(out, text);
-}
-
 static int
 print_json(const struct question *q, const struct policy_verdict *verdict)
 {
@@ -114,18 +107,18 @@ print_json(const struct question *q, const struct policy_verdict *verdict)
 	struct buf out = { 0 };
 
 	jsonw_begin(&out, '{');
-	pair(&out, "verdict", verdict->error ? "deny" : "allow");
-	pair(&out, "op", policy_op_name(q->op));
-	pair(&out, "path", q->path);
-	pair(&out, "path2", q->path2);
-	pair(&out, "mode", policy_mode_name(q->policy->mode));
-	pair(&out, "rule", verdict->rule ? verdict->rule : "mode");
-	pair(&out, "source", verdict->source ? verdict->source : "mode");
+	jsonw_pair(&out, "verdict", verdict->error ? "deny" : "allow");
+	jsonw_pair(&out, "op", policy_op_name(q->op));
+	jsonw_pair(&out, "path", q->path);
+	jsonw_pair(&out, "path2", q->path2);
+	jsonw_pair(&out, "mode", policy_mode_name(q->policy->mode));
+	jsonw_pair(&out, "rule", verdict->rule ? verdict->rule : "mode");
+	jsonw_pair(&out, "source", verdict->source ? verdict->source : "mode");
 	if (verdict->error) {
-		pair(&out, "code", policy_code_name(verdict->code));
+		jsonw_pair(&out, "code", policy_code_name(verdict->code));
 		jsonw_key(&out, "errno");
 		jsonw_begin(&out, '{');
-		pair(&out, "name", strerrorname_np(-verdict->error));
+		jsonw_pair(&out, "name", strerrorname_np(-verdict->error));
 		jsonw_key(&out, "number");
 		jsonw_int(&out, -verdict->error);
 		jsonw_end(&out, '}');
@@ -133,7 +126,7 @@ print_json(const struct question *q, const struct policy_verdict *verdict)
 	jsonw_key(&out, "remedy");
 	if (verdict->error && remedy(q, verdict, &key, &value)) {
 		jsonw_begin(&out, '{');
-		pair(&out, key, value);
+		jsonw_pair(&out, key, value);
 		jsonw_end(&out, '}');
 	} else {
 		jsonw_null(&out);

@@ -39,13 +39,6 @@ denial_remedy_name(enum denial_remedy remedy)
 }
 
 static void
-put_text(struct buf *out, const char *key, const char *text)
-{
-	jsonw_key(out, key);
-	jsonw_text(out, text);
-}
-
-static void
 put_int(struct buf *out, const char *key, int64_t value)
 {
 	jsonw_key(out, key);
@@ -68,7 +61,7 @@ put_errno(struct buf *out, int error)
 {
 	jsonw_key(out, "errno");
 	jsonw_begin(out, '{');
-	put_text(out, "name", strerrorname_np(error));
+	jsonw_pair(out, "name", strerrorname_np(error));
 	put_int(out, "number", error);
 	jsonw_end(out, '}');
 }
@@ -84,7 +77,7 @@ put_remedy(struct buf *out, const struct denial *denial)
 		return;
 	}
 	jsonw_begin(out, '{');
-	put_text(out, name, denial->remedy_text);
+	jsonw_pair(out, name, denial->remedy_text);
 	jsonw_end(out, '}');
 }
 
@@ -96,23 +89,23 @@ denial_to_json(const struct denial *denial, struct buf *ret_json)
 	put_int(ret_json, "time", denial->time_ns);
 	put_int(ret_json, "last_time", denial->last_ns);
 	put_int(ret_json, "count", (int64_t)denial->count);
-	put_text(ret_json, "session", denial->session);
-	put_text(ret_json, "world", denial->world);
-	put_text(ret_json, "origin", denial->origin);
-	put_text(ret_json, "call", denial->call);
-	put_text(ret_json, "source", denial_source_name(denial->source));
-	put_text(ret_json, "code", policy_code_name(denial->code));
-	put_text(ret_json, "mode", policy_mode_name(denial->mode));
-	put_text(ret_json, "rule", denial->rule);
-	put_text(ret_json, "op", policy_op_name(denial->op));
-	put_text(ret_json, "path", denial->path);
-	put_text(ret_json, "path2", denial->path2);
+	jsonw_pair(ret_json, "session", denial->session);
+	jsonw_pair(ret_json, "world", denial->world);
+	jsonw_pair(ret_json, "origin", denial->origin);
+	jsonw_pair(ret_json, "call", denial->call);
+	jsonw_pair(ret_json, "source", denial_source_name(denial->source));
+	jsonw_pair(ret_json, "code", policy_code_name(denial->code));
+	jsonw_pair(ret_json, "mode", policy_mode_name(denial->mode));
+	jsonw_pair(ret_json, "rule", denial->rule);
+	jsonw_pair(ret_json, "op", policy_op_name(denial->op));
+	jsonw_pair(ret_json, "path", denial->path);
+	jsonw_pair(ret_json, "path2", denial->path2);
 	put_errno(ret_json, denial->error);
 	put_known(ret_json, "pid", denial->pid);
 	put_known(ret_json, "ppid", denial->ppid);
 	put_known(ret_json, "inner_pid", denial->inner_pid);
-	put_text(ret_json, "comm", denial->comm);
-	put_text(ret_json, "exe", denial->exe);
+	jsonw_pair(ret_json, "comm", denial->comm);
+	jsonw_pair(ret_json, "exe", denial->exe);
 	put_int(ret_json, "uid", denial->uid);
 	put_int(ret_json, "gid", denial->gid);
 	put_remedy(ret_json, denial);
