@@ -94,6 +94,14 @@ buf_str(struct buf *b, const char *text)
 }
 
 void
+buf_strv(struct buf *b, const struct strv *v)
+{
+	buf_u32(b, (uint32_t)v->count);
+	for (size_t i = 0; i < v->count; i++)
+		buf_str(b, v->items[i]);
+}
+
+void
 buf_drop(struct buf *b, size_t len)
 {
 	if (len >= b->len) {
@@ -169,4 +177,18 @@ bufread_str(struct bufread *r)
 	memcpy(copy, at, len);
 	copy[len] = '\0';
 	return copy;
+}
+
+int
+bufread_strv(struct bufread *r, struct strv *v)
+{
+	uint32_t count = bufread_u32(r);
+
+	for (uint32_t i = 0; i < count && !r->bad; i++) {
+		_cleanup_(freep) char *item = bufread_str(r);
+
+		if (item && strv_add(v, item) < 0)
+			return -ENOMEM;
+	}
+	return 0;
 }

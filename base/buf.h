@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/strv.h"
+
 struct buf {
 	unsigned char *data;
 	size_t len;
@@ -27,6 +29,8 @@ void buf_putf(struct buf *b, const char *format, ...)
 void buf_u32(struct buf *b, uint32_t value);
 void buf_u64(struct buf *b, uint64_t value);
 void buf_str(struct buf *b, const char *text);
+/* The number of strings (u32), then each. */
+void buf_strv(struct buf *b, const struct strv *v);
 
 /* Drops the first `len` bytes. */
 void buf_drop(struct buf *b, size_t len);
@@ -50,5 +54,7 @@ uint32_t bufread_u32(struct bufread *r);
 uint64_t bufread_u64(struct bufread *r);
 /* A fresh copy of a length-prefixed string; NULL (and bad) on failure. */
 char *bufread_str(struct bufread *r);
+/* What buf_strv() wrote, appended to `v`; -ENOMEM. */
+int bufread_strv(struct bufread *r, struct strv *v);
 
 #endif

@@ -3,7 +3,10 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -91,15 +94,15 @@ fd_read_path(int dirfd, const char *path, size_t max, char **ret_data,
 	return fd_read_file(fd, max, ret_data, ret_len);
 }
 
-int
-fd_send(int sock, const void *data, size_t len, const int *fds, size_t nfds)
+static int
+send_with(int sock, const struct iovec *data, const int *fds, size_t nfds,
+	  int flags)
 {
 	union {
 		char bytes[CMSG_SPACE(FD_PASS_MAX * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)data,
-			     .iov_len = len };
+	struct iovec iov = *data;
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 
 	if (nfds > FD_PASS_MAX)
@@ -116,10 +119,28 @@ fd_send(int sock, const void *data, size_t len, const int *fds, size_t nfds)
 		cmsg->cmsg_len = CMSG_LEN(nfds * sizeof(int));
 		memcpy(CMSG_DATA(cmsg), fds, nfds * sizeof(int));
 	}
-	while (sendmsg(sock, &msg, MSG_NOSIGNAL) < 0)
+	while (sendmsg(sock, &msg, MSG_NOSIGNAL | flags) < 0)
 		if (errno != EINTR)
 			return -errno;
 	return 0;
+}
+
+int
+fd_send(int sock, const void *data, size_t len, const int *fds, size_t nfds)
+{
+	const struct iovec iov = { .iov_base = (void *)(uintptr_t)data,
+				   .iov_len = len };
+
+	return send_with(sock, &iov, fds, nfds, 0);
+}
+
+int
+fd_send_now(int sock, const void *data, size_t len, const int *fds, size_t nfds)
+{
+	const struct iovec iov = { .iov_base = (void *)(uintptr_t)data,
+				   .iov_len = len };
+
+	return send_with(sock, &iov, fds, nfds, MSG_DONTWAIT);
 }
 
 static size_t
@@ -177,6 +198,22 @@ fd_recv(int sock, void *data, size_t len, int *fds, size_t *ret_nfds)
 }
 
 int
+fd_path(int fd, char *ret_path)
+{
+	char link[32];
+	ssize_t len;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = readlink(link, ret_path, PATH_MAX);
+	if (len < 0)
+		return -errno;
+	if (len == PATH_MAX)
+		return -ENAMETOOLONG;
+	ret_path[len] = '\0';
+	return ret_path[0] == '/' ? 0 : -ENOENT;
+}
+
+int
 fd_memfile(const char *name, const void *data, size_t len, int *ret_fd)
 {
 	_cleanup_(closep) int fd =
@@ -193,6 +230,30 @@ fd_memfile(const char *name, const void *data, size_t len, int *ret_fd)
 		  F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
 		return -errno;
 	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+int
+fd_pidfd_pid(int pidfd, pid_t *ret_pid)
+{
+	_cleanup_(closep) int fd = -1;
+	char path[64], text[1024], *at;
+	ssize_t len;
+	long pid;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = fd_read_all(fd, text, sizeof(text) - 1);
+	if (len < 0)
+		return (int)len;
+	text[len] = '\0';
+	at = strstr(text, "\nPid:\t");
+	pid = at ? strtol(at + strlen("\nPid:\t"), NULL, 10) : 0;
+	if (pid <= 0)
+		return -ESRCH;
+	*ret_pid = (pid_t)pid;
 	return 0;
 }
 
@@ -224,4 +285,21 @@ fd_close_others(int first, int *keep, size_t count)
 		first = keep[i] + 1;
 	}
 	return fd_close_from(first);
+}
+
+int
+fd_open_beneath(const char *root, int flags, const char *rest)
+{
+	const struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+				      .resolve = RESOLVE_BENEATH |
+						 RESOLVE_NO_SYMLINKS };
+	_cleanup_(closep) int fd =
+		open(root, O_PATH | O_DIRECTORY | O_CLOEXEC | flags);
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	r = (int)syscall(SYS_openat2, fd, *rest ? rest : ".", &how,
+			 sizeof(how));
+	return r < 0 ? -errno : r;
 }

@@ -7,6 +7,7 @@
  * close-on-exec.  Errors are negative errnos.  Thread: any.
  */
 
+#include <fcntl.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -36,6 +37,9 @@ int fd_read_path(int dirfd, const char *path, size_t max, char **ret_data,
  */
 int fd_send(int sock, const void *data, size_t len, const int *fds,
 	    size_t nfds);
+/* The same, but -EAGAIN where it would wait for room. */
+int fd_send_now(int sock, const void *data, size_t len, const int *fds,
+		size_t nfds);
 
 /*
  * Receives one message.  Descriptors arrive close-on-exec in `fds` (room for
@@ -45,13 +49,32 @@ int fd_send(int sock, const void *data, size_t len, const int *fds,
  */
 ssize_t fd_recv(int sock, void *data, size_t len, int *fds, size_t *ret_nfds);
 
+/*
+ * The path of an open descriptor now, of PATH_MAX bytes.  -ENOENT: it has none
+ * (a pipe, a socket); -ENAMETOOLONG.
+ */
+int fd_path(int fd, char *ret_path);
+
 /* A sealed (unchangeable) memory file with these bytes, at offset 0. */
 int fd_memfile(const char *name, const void *data, size_t len, int *ret_fd);
+
+/* Of pidfd_open(2): one thread (Linux 6.9; -EINVAL before). */
+#define FD_PIDFD_THREAD O_EXCL
+
+/* The process of a pidfd, as /proc counts; -ESRCH when it has ended. */
+int fd_pidfd_pid(int pidfd, pid_t *ret_pid);
 
 /* Closes every descriptor >= first, close_range(2). */
 int fd_close_from(int first);
 
 /* The same but for `keep`, whose order it changes; -1 in it means none. */
 int fd_close_others(int first, int *keep, size_t count);
+
+/*
+ * The directory `rest` ("": itself) below `root`, as a place (O_PATH): no
+ * symlink on the way down and nothing above `root`.  `flags`: O_NOFOLLOW where
+ * `root` must be none either.  A descriptor or a negative errno.
+ */
+int fd_open_beneath(const char *root, int flags, const char *rest);
 
 #endif

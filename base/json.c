@@ -3,6 +3,7 @@
 #include "base/json.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void
@@ -227,8 +228,64 @@ jsonw_null(struct buf *out)
 }
 
 void
+jsonw_pair_int(struct buf *out, const char *key, int64_t value)
+{
+	jsonw_key(out, key);
+	jsonw_int(out, value);
+}
+
+void
+jsonw_pair_uint(struct buf *out, const char *key, uint64_t value)
+{
+	jsonw_key(out, key);
+	jsonw_uint(out, value);
+}
+
+void
+jsonw_pair_bool(struct buf *out, const char *key, bool value)
+{
+	jsonw_key(out, key);
+	jsonw_bool(out, value);
+}
+
+void
+jsonw_pair_strv(struct buf *out, const char *key, const struct strv *list)
+{
+	jsonw_key(out, key);
+	jsonw_begin(out, '[');
+	for (size_t i = 0; i < list->count; i++)
+		jsonw_text(out, list->items[i]);
+	jsonw_end(out, ']');
+}
+
+void
 jsonw_raw(struct buf *out, const void *json, size_t len)
 {
 	separate(out);
 	buf_put(out, json, len);
+}
+
+char *
+json_unescape(const char *text)
+{
+	size_t left = strlen(text);
+	char *copy = malloc(left + 1), *to = copy;
+
+	while (copy && left > 0) {
+		size_t n = 1;
+
+		if (is_ambiguous((const unsigned char *)text, left)) {
+			const char pair[] = { text[2], text[3], '\0' };
+
+			n = 4;
+			*to++ = (char)strtol(pair, NULL, 16);
+		} else {
+			*to++ = *text;
+		}
+		text += n;
+		left -= n;
+	}
+	if (copy)
+		*to = '\0';
+	return copy;
 }

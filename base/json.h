@@ -38,6 +38,12 @@ void jsonw_uint(struct buf *out, uint64_t value);
 void jsonw_bool(struct buf *out, bool value);
 void jsonw_null(struct buf *out);
 
+/* A member: key and value. */
+void jsonw_pair_int(struct buf *out, const char *key, int64_t value);
+void jsonw_pair_uint(struct buf *out, const char *key, uint64_t value);
+void jsonw_pair_bool(struct buf *out, const char *key, bool value);
+void jsonw_pair_strv(struct buf *out, const char *key, const struct strv *list);
+
 /* A complete JSON value, as it is. */
 void jsonw_raw(struct buf *out, const void *json, size_t len);
 
@@ -49,6 +55,9 @@ size_t utf8_length(const unsigned char *bytes, size_t len);
 
 /* Appends the reversible text without quotes or JSON escapes (for people). */
 void escape_bytes(struct buf *out, const void *bytes, size_t len);
+
+/* Fresh, with every \xHH replaced by its byte; NULL: no memory. */
+char *json_unescape(const char *text);
 
 /*
  * The same for a terminal: control characters (C0, DEL, C1) become \xHH too,

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct unit {
@@ -94,4 +95,16 @@ units_number(const char *text, uint64_t *ret_number)
 	if (strchr(text, '.'))
 		return -EINVAL;
 	return parse(text, units, ret_number);
+}
+
+int
+units_id(char letter, const char *text, uint64_t *ret_id)
+{
+	const char *digits = *text == letter ? text + 1 : text;
+	char *end;
+
+	if (*digits < '1' || *digits > '9' || strlen(digits) > 18)
+		return -EINVAL;
+	*ret_id = strtoull(digits, &end, 10);
+	return *end == '\0' ? 0 : -EINVAL;
 }

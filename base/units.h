@@ -18,4 +18,7 @@ int units_size(const char *text, uint64_t *ret_bytes);
 /* A plain decimal number.  -EINVAL. */
 int units_number(const char *text, uint64_t *ret_number);
 
+/* "j17" of the letter j, or "17"; at most 18 digits, not 0.  -EINVAL. */
+int units_id(char letter, const char *text, uint64_t *ret_id);
+
 #endif
