@@ -13,7 +13,7 @@ VERSION := 0.1.0
 PREFIX  ?= /usr/local
 LIBEXEC ?= $(PREFIX)/libexec/pale
 CC      ?= cc
-PKGS    := fuse3 libuv sqlite3 jansson libseccomp inih
+PKGS    := fuse3 libuv sqlite3 jansson libseccomp inih libpcre2-8
 
 # Other people's headers are not held to our warnings.
 PKG_CPPFLAGS := $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(PKGS) 2>/dev/null))
