@@ -19,6 +19,13 @@ PKGS    := fuse3 libuv sqlite3 jansson libseccomp inih libpcre2-8
 PKG_CPPFLAGS := $(patsubst -I%,-isystem %,$(shell pkg-config --cflags $(PKGS) 2>/dev/null))
 PKG_LIBS     := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
 
+# pale starts before every command, and half of that was the dynamic linker:
+# what its package has as an archive is linked in, but for libfuse (its licence)
+# and the C library (its name services).  Debian 12 has libuv as libuv_a.a.
+archive  = $(firstword $(filter /%,$(foreach n,$(1),$(shell $(CC) -print-file-name=lib$(n).a))))
+LINKED  := $(call archive,sqlite3) $(call archive,jansson) $(call archive,inih) \
+	   $(call archive,pcre2-8) $(call archive,uv uv_a)
+
 SAN ?=
 B   := build$(addprefix -,$(SAN))
 
@@ -86,7 +93,7 @@ tests: $(UNIT_TESTS) $(TEST_TOOLS)
 
 $(B)/pale: $(CLI_OBJS) $(WARDEN_OBJS) $(B)/libcore.a
 	@echo "  LD      $@"
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(PKG_LIBS)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(if $(SAN),,$(LINKED)) $(PKG_LIBS) -lm
 
 # The helper starts before every command: static, libc only, no dynamic loading
 # (a sanitizer's runtime wants to be dynamic).
@@ -131,6 +138,12 @@ $(B)/libtested.a: $(TESTED)
 $(B)/tests/unit/test_%: $(B)/tests/unit/test_%.o $(B)/tests/unit/oom.o $(B)/libtested.a $(B)/libcore.a
 	@echo "  LD      $@"
 	$(Q)$(CC) $(LDFLAGS) $(WRAP) -o $@ $^ $(PKG_LIBS) $(shell pkg-config --libs check)
+
+# It prints what the helper would load.
+$(B)/tests/tools/filterdump: $(B)/mount-helper/seccomp.o $(B)/mount-helper/steps.o $(B)/base/errmsg.o
+
+# It has the process that repeats the host's changes.
+$(B)/tests/tools/fsmount: $(B)/mount-helper/echo.o $(B)/mount-helper/lockdown.o $(B)/mount-helper/steps.o $(B)/mount-helper/seccomp.o $(B)/mount-helper/landlock.o
 
 $(B)/tests/tools/%: $(B)/tests/tools/%.o $(B)/libcore.a
 	@echo "  LD      $@"

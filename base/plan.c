@@ -25,7 +25,7 @@
 #define PLAN_MOUNT_FLAGS (PLAN_F_RO | PLAN_F_OPTIONAL)
 #define PLAN_FLAGS                                                \
 	(PLAN_NET_NONE | PLAN_NO_NEST | PLAN_OBSERVE | PLAN_TTY | \
-	 PLAN_UNCONFINED | PLAN_NO_USERNS)
+	 PLAN_UNCONFINED | PLAN_NO_USERNS | PLAN_STANDING | PLAN_LANDLOCK)
 
 static void
 mount_fini(struct plan_mount *mount)
@@ -80,14 +80,6 @@ put_str(struct buf *b, const char *text)
 	buf_str(b, text ? text : "");
 }
 
-static void
-put_strv(struct buf *b, const struct strv *v)
-{
-	buf_u32(b, (uint32_t)v->count);
-	for (size_t i = 0; i < v->count; i++)
-		buf_str(b, v->items[i]);
-}
-
 int
 plan_encode(const struct plan *plan, struct buf *ret_bytes)
 {
@@ -121,9 +113,9 @@ plan_encode(const struct plan *plan, struct buf *ret_bytes)
 		put_str(&b, m->upper);
 		put_str(&b, m->work);
 	}
-	put_strv(&b, &plan->argv);
-	put_strv(&b, &plan->env);
-	put_strv(&b, &plan->warden);
+	buf_strv(&b, &plan->argv);
+	buf_strv(&b, &plan->env);
+	buf_strv(&b, &plan->warden);
 
 	if (buf_error(&b) < 0 || b.len > LIMIT_PLAN_BYTES) {
 		int r = buf_error(&b) < 0 ? buf_error(&b) : -E2BIG;
@@ -205,16 +197,8 @@ get_mounts(struct bufread *in, struct plan *plan, struct errmsg *why)
 static int
 get_strv(struct bufread *in, struct strv *v, struct errmsg *why)
 {
-	uint32_t count = bufread_u32(in);
-
-	for (uint32_t i = 0; i < count; i++) {
-		_cleanup_(freep) char *item = bufread_str(in);
-
-		if (!item)
-			break;
-		if (strv_add(v, item) < 0)
-			return errmsg_set(why, -ENOMEM, "out of memory");
-	}
+	if (bufread_strv(in, v) < 0)
+		return errmsg_set(why, -ENOMEM, "out of memory");
 	if (in->bad)
 		return errmsg_set(why, -EINVAL, "mount plan: cut short");
 	return 0;
@@ -247,6 +231,24 @@ get_head(struct bufread *in, struct plan *plan, struct errmsg *why)
 	return 0;
 }
 
+/* Where nothing can be mounted, a mount must not be left out unsaid. */
+static int
+check_landlock(const struct plan *plan, struct errmsg *why)
+{
+	bool landlock = plan->flags & PLAN_LANDLOCK;
+
+	for (size_t i = 0; i < plan->n_mounts; i++)
+		if ((plan->mounts[i].kind >= PLAN_GRANT_TREE) != landlock)
+			return errmsg_set(why, -EINVAL,
+					  "mount plan: entry for '%s' is not "
+					  "for a world of this kind",
+					  plan->mounts[i].target);
+	if (landlock && (plan->flags & PLAN_UNCONFINED))
+		return errmsg_set(why, -EINVAL,
+				  "mount plan: fenced and unconfined");
+	return 0;
+}
+
 static int
 get_plan(struct bufread *in, struct plan *plan, struct errmsg *why)
 {
@@ -269,7 +271,7 @@ get_plan(struct bufread *in, struct plan *plan, struct errmsg *why)
 	if ((plan->flags & PLAN_UNCONFINED) && plan->n_mounts > 0)
 		return errmsg_set(why, -EINVAL,
 				  "mount plan: mounts in an unconfined world");
-	return 0;
+	return check_landlock(plan, why);
 }
 
 int

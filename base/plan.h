@@ -35,6 +35,10 @@ enum plan_mount_kind {
 	PLAN_DEV,     /* the fresh /dev */
 	PLAN_PROC,    /* the fresh /proc, made by init */
 	PLAN_REMOUNT_RO, /* target: read-only from now on */
+	/* With PLAN_LANDLOCK these and no others. */
+	PLAN_GRANT_TREE, /* target: it and all below may be changed */
+	PLAN_GRANT_FILE, /* target: may be opened for writing */
+	PLAN_TEMP,	 /* target: a directory, removed at the end */
 	PLAN_MOUNT_KINDS
 };
 
@@ -56,6 +60,8 @@ struct plan_mount {
 #define PLAN_TTY	(1u << 3) /* stdio has a terminal */
 #define PLAN_UNCONFINED (1u << 4) /* danger-full-access: only spawn */
 #define PLAN_NO_USERNS	(1u << 5) /* root where userns are refused */
+#define PLAN_STANDING	(1u << 6) /* no command: they come by request */
+#define PLAN_LANDLOCK	(1u << 7) /* no namespace to be had: Landlock alone */
 
 struct plan {
 	uint32_t flags;

@@ -46,10 +46,17 @@
  */
 #define CLI_COMMANDS(X)                                                      \
 	X("run", cmd_run, false, "run one command in a fresh fenced world")  \
+	X("exec", cmd_exec, false, "run a command in the standing world")    \
+	X("shell", cmd_shell, false, "a shell in the standing world")        \
+	X("job", cmd_job, false, "background jobs of standing worlds")       \
+	X("term", cmd_term, false, "persistent terminals")                   \
+	X("fs", cmd_fs, false, "files: read, write and edit by version")     \
+	X("stdio", cmd_stdio, false, "speak to the standing world")          \
 	X("denials", cmd_denials, false, "show what was refused")            \
 	X("why", cmd_why, false, "tell what the fence would answer")         \
 	X("policy", cmd_policy, false, "show or check the policy in force")  \
 	X("world", cmd_world, false, "list, show, change and stop worlds")   \
+	X("log", cmd_log, false, "show what happened to worlds and modes")   \
 	X("home", cmd_home, false, "show or reset a private home")           \
 	X("mount", cmd_mount, false, "mount a fenced view for the host")     \
 	X("umount", cmd_umount, false, "take such a mount away")             \

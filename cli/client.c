@@ -42,6 +42,17 @@ connect_in(const char *world_dir, int *ret_sock)
 	return 0;
 }
 
+int
+rpc_client_connect(const char *world_dir, int *ret_sock, struct errmsg *why)
+{
+	int r = connect_in(world_dir, ret_sock);
+
+	if (r < 0)
+		return errmsg_set(why, r, "cannot reach the world in '%s': %s",
+				  world_dir, strerror(-r));
+	return 0;
+}
+
 struct rpc_client *
 rpc_client_close(struct rpc_client *client)
 {
@@ -95,12 +106,19 @@ next_message(struct rpc_client *client, int64_t until_ns,
 	return r == -EBADMSG ? -EPROTO : r;
 }
 
+static int64_t
+deadline(int timeout_ms)
+{
+	return timeout_ms < 0 ? INT64_MAX
+			      : clock_mono_ns() + (int64_t)timeout_ms * 1000000;
+}
+
 /* The answer to the last request. */
 static int
 await_answer(struct rpc_client *client, int timeout_ms,
 	     struct rpc_message *ret_message)
 {
-	int64_t until_ns = clock_mono_ns() + (int64_t)timeout_ms * 1000000;
+	int64_t until_ns = deadline(timeout_ms);
 	char id[RPC_ID_MAX];
 	int r;
 
@@ -135,31 +153,79 @@ take_answer(const struct rpc_message *message, json_t **ret_result,
 	return ret_result && !*ret_result ? -ENOMEM : 0;
 }
 
+/* A world that has just ended is an error, not a signal. */
+static int
+send_bytes(struct rpc_client *client, const unsigned char *bytes, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = send(client->sock, bytes, len, MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EPIPE ? -ECONNRESET : -errno;
+		bytes += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int
+rpc_client_send(struct rpc_client *client, enum rpc_method method,
+		const struct buf *params, const int *fds, size_t n_fds,
+		uint64_t *ret_id)
+{
+	_cleanup_(buf_fini) struct buf line = { 0 };
+	/* Descriptors ride on the first byte, which then goes by itself. */
+	size_t first = n_fds > 0 ? 1 : 0;
+	int r;
+
+	rpc_write_request(&line, client->last_id + 1, method, params);
+	r = buf_error(&line);
+	if (r == 0 && first > 0)
+		r = fd_send(client->sock, line.data, first, fds, n_fds);
+	if (r == 0)
+		r = send_bytes(client, line.data + first, line.len - first);
+	if (r < 0)
+		return r == -EPIPE ? -ECONNRESET : r;
+	*ret_id = ++client->last_id;
+	return 0;
+}
+
+static int
+call_failed(enum rpc_method method, int r, struct errmsg *why)
+{
+	return errmsg_set(why, r, "%s: %s", rpc_method_name(method),
+			  r == -ETIMEDOUT    ? "the warden does not answer"
+			  : r == -ECONNRESET ? "the warden has gone"
+					     : strerror(-r));
+}
+
+int
+rpc_client_await(struct rpc_client *client, enum rpc_method method,
+		 int timeout_ms, json_t **ret_result, struct errmsg *why)
+{
+	struct rpc_message message = { 0 };
+	int r = await_answer(client, timeout_ms, &message);
+
+	if (r < 0)
+		return call_failed(method, r, why);
+	r = take_answer(&message, ret_result, why);
+	rpc_message_fini(&message);
+	return r;
+}
+
 int
 rpc_client_call(struct rpc_client *client, enum rpc_method method,
 		const struct buf *params, int timeout_ms, json_t **ret_result,
 		struct errmsg *why)
 {
-	_cleanup_(buf_fini) struct buf line = { 0 };
-	struct rpc_message message = { 0 };
-	int r;
+	uint64_t id;
+	int r = rpc_client_send(client, method, params, NULL, 0, &id);
 
-	rpc_write_request(&line, ++client->last_id, method, params);
-	r = buf_error(&line);
-	if (r == 0)
-		r = fd_write_all(client->sock, line.data, line.len);
-	if (r == 0)
-		r = await_answer(client, timeout_ms, &message);
-	if (r == -EPIPE)
-		r = -ECONNRESET;
 	if (r < 0)
-		return errmsg_set(why, r, "%s: %s", rpc_method_name(method),
-				  r == -ETIMEDOUT ? "the warden does not answer"
-				  : r == -ECONNRESET ? "the warden has gone"
-						     : strerror(-r));
-	r = take_answer(&message, ret_result, why);
-	rpc_message_fini(&message);
-	return r;
+		return call_failed(method, r, why);
+	return rpc_client_await(client, method, timeout_ms, ret_result, why);
 }
 
 static int
@@ -190,13 +256,55 @@ rpc_client_open(const char *world_dir, enum rpc_role role,
 	if (!client)
 		return errmsg_set(why, -ENOMEM, "out of memory");
 	client->sock = -1;
-	r = connect_in(world_dir, &client->sock);
+	r = rpc_client_connect(world_dir, &client->sock, why);
 	if (r < 0)
-		return errmsg_set(why, r, "cannot reach the world in '%s': %s",
-				  world_dir, strerror(-r));
+		return r;
 	r = say_hello(client, role, why);
 	if (r < 0)
 		return r == -EREMOTEIO ? -EPROTO : r;
 	*ret_client = take_ptr(&client);
 	return 0;
+}
+
+/* ---- more than one answer ---- */
+
+int
+rpc_client_socket(const struct rpc_client *client)
+{
+	return client->sock;
+}
+
+int
+rpc_client_next(struct rpc_client *client, int timeout_ms,
+		struct rpc_message *ret_message)
+{
+	int64_t until_ns = deadline(timeout_ms);
+	int r = next_message(client, until_ns, ret_message);
+
+	return r == 0 ? 1 : r == -ETIMEDOUT ? 0 : r;
+}
+
+int
+rpc_client_take(struct rpc_client *client, struct buf *ret_rest)
+{
+	const unsigned char *bytes;
+	size_t len;
+	int sock;
+
+	rpc_lines_rest(&client->lines, &bytes, &len);
+	if (len > 0)
+		buf_put(ret_rest, bytes, len);
+	sock = take_fd(&client->sock);
+	rpc_client_close(client);
+	return sock;
+}
+
+bool
+rpc_client_answers(const struct rpc_message *message, uint64_t id)
+{
+	char text[RPC_ID_MAX];
+
+	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)id);
+	return (message->kind == RPC_RESPONSE || message->kind == RPC_ERROR) &&
+	       strcmp(message->id.json, text) == 0;
 }

@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/place.h"
+#include "cli/records.h"
 #include "cli/worlds.h"
 #include "policy/denial.h"
 #include "policy/store.h"
@@ -31,7 +32,7 @@ struct opts {
 	struct cli_common common;
 	bool follow, summary;
 	uint64_t since, last;
-	const char *world, *session, *workspace;
+	const char *world, *session, *workspace, *call;
 };
 
 static const struct cli_option rows[] = {
@@ -47,6 +48,8 @@ static const struct cli_option rows[] = {
 	  "only those of this session", NULL },
 	{ "workspace", 'w', CLI_STRING, offsetof(struct opts, workspace), "DIR",
 	  "only those of worlds on DIR, or of paths in it", NULL },
+	{ "call", 0, CLI_STRING, offsetof(struct opts, call), "ID",
+	  "only those of the call that its caller named so", NULL },
 	{ "summary", 0, CLI_FLAG, offsetof(struct opts, summary), NULL,
 	  "totals by rule, operation, directory and program", NULL },
 	CLI_END,
@@ -194,15 +197,6 @@ import_orphans(void)
 		world_list_fini(&list);
 }
 
-/* Where nothing was ever refused there is no database, and none is made. */
-static int
-open_store(const char *path, struct store **ret_store, struct errmsg *why)
-{
-	if (access(path, F_OK) < 0)
-		return 0;
-	return store_open(path, ret_store, why);
-}
-
 static int
 show_once(struct show *show, struct store *store, struct store_query *query)
 {
@@ -227,7 +221,7 @@ follow(struct show *show, struct store **store, const char *path,
 
 	for (;;) {
 		if (!*store) {
-			r = open_store(path, store, why);
+			r = records_open(path, store, why);
 			if (r < 0)
 				return r;
 		}
@@ -265,17 +259,6 @@ prune(struct store *store, const struct opts *opts)
 }
 
 static int
-database_path(char **ret_path)
-{
-	_cleanup_(freep) char *state = NULL;
-	int r = dirs_state(&state);
-
-	if (r < 0)
-		return r;
-	return asprintf(ret_path, "%s/pale.db", state) < 0 ? -ENOMEM : 0;
-}
-
-static int
 run(const struct opts *opts, bool is_prune, struct errmsg *why)
 {
 	_cleanup_(freep) char *path = NULL;
@@ -287,6 +270,7 @@ run(const struct opts *opts, bool is_prune, struct errmsg *why)
 		.last = opts->last,
 		.world = opts->world,
 		.session = opts->session,
+		.call = opts->call,
 	};
 	int r;
 
@@ -300,13 +284,13 @@ run(const struct opts *opts, bool is_prune, struct errmsg *why)
 	    !opts->common.json && isatty(STDOUT_FILENO))
 		query.last = TTY_ROWS;
 
-	r = database_path(&path);
+	r = records_path(&path);
 	if (r < 0)
 		return errmsg_set(why, r, "%s", strerror(-r));
 	import_orphans();
 	if (opts->follow)
 		return follow(&show, &store, path, &query, why);
-	r = open_store(path, &store, why);
+	r = records_open(path, &store, why);
 	if (r < 0)
 		return r;
 	if (is_prune)

@@ -32,6 +32,7 @@ struct diagnosis {
 	enum level level;
 	enum level sockets, abstract, limits;
 	bool net_none;
+	bool alone; /* no world can be made: Landlock alone fences */
 };
 
 /* What holds on every machine, in this version. */
@@ -39,10 +40,12 @@ static const char *const known_limits[] = {
 	"reads are not fenced: every mode reads all but what is hidden",
 	"the network is the host's or none: there is no allow-list",
 	"unix datagram sockets cannot be made inside (EPROTONOSUPPORT)",
+	"what /etc/nsswitch.conf names (sssd, userdb, resolved) can be asked",
 	"io_uring is refused (ENOSYS)",
 	"a program that races can write to a FIFO of the host",
 	"a program inside that wants its own seccomp listener gets EBUSY",
 	"autofs paths that are not mounted yet stay empty inside",
+	"inotify behind a pale mount hears of no change that the host makes",
 	"pale mount fences only who goes through it: its level is partial",
 };
 
@@ -50,6 +53,21 @@ static const char *const known_limits_root[] = {
 	"a nested sandbox cannot mount a /proc of its own",
 	"--rw places of other users cannot be written to",
 	"access(2) in the workspace answers by mode bits",
+};
+
+/* What holds besides where no world can be made. */
+static const char *const known_limits_alone[] = {
+	"chmod, chown, times, extended attributes and inode flags outside are "
+	"refused to whoever does not race, and to no one else",
+	"workspace-write needs --protect none; hide rules and --socket are "
+	"refused",
+	"/tmp is read-only: TMPDIR names a directory of the run's own",
+	"no unix sockets, System V IPC or new pseudo-terminals can be had",
+	"the host's processes are seen, and may be limited and reniced",
+	"a run that forks without end may survive its end",
+	"pale exec, shell, job and mount cannot be had",
+	"where kernel.yama.ptrace_scope is not 0, an ordinary user's refusals "
+	"are not recorded, and attributes not refused",
 };
 
 static const struct cli_usage usage = {
@@ -63,8 +81,22 @@ static const struct cli_usage usage = {
 };
 
 static void
+judge_alone(struct diagnosis *d, bool landlock)
+{
+	if (!landlock)
+		d->level = LEVEL_UNAVAILABLE;
+	else if (d->level == LEVEL_FULL)
+		d->level = LEVEL_PARTIAL;
+	/* There are no unix sockets, and no network where none is wanted. */
+	d->sockets = d->abstract = LEVEL_FULL;
+	d->net_none = true;
+}
+
+static void
 judge(struct diagnosis *d)
 {
+	bool landlock = true;
+
 	for (size_t i = 0; i < probes_count; i++) {
 		if (d->results[i].ok)
 			continue;
@@ -72,6 +104,12 @@ judge(struct diagnosis *d)
 					       : probes[i].lack) {
 		case PROBE_VITAL:
 			d->level = LEVEL_UNAVAILABLE;
+			break;
+		case PROBE_WORLD:
+			d->alone = true;
+			break;
+		case PROBE_LANDLOCK:
+			landlock = false;
 			break;
 		case PROBE_PARTIAL:
 			if (d->level == LEVEL_FULL)
@@ -94,6 +132,8 @@ judge(struct diagnosis *d)
 			break;
 		}
 	}
+	if (d->alone)
+		judge_alone(d, landlock);
 }
 
 static const char *
@@ -132,6 +172,10 @@ print_json(const struct diagnosis *d)
 
 	jsonw_begin(&out, '{');
 	jsonw_pair(&out, "level", level_names[d->level]);
+	jsonw_pair(&out, "backend",
+		   d->level == LEVEL_UNAVAILABLE ? "none"
+		   : d->alone			 ? "landlock"
+						 : "fuse");
 	jsonw_key(&out, "missing");
 	jsonw_begin(&out, '[');
 	for (size_t i = 0; i < probes_count; i++)
@@ -142,7 +186,8 @@ print_json(const struct diagnosis *d)
 	jsonw_begin(&out, '{');
 	jsonw_pair(&out, "sockets", level_names[d->sockets]);
 	jsonw_pair(&out, "abstract", level_names[d->abstract]);
-	jsonw_pair(&out, "fifos", level_names[LEVEL_PARTIAL]);
+	jsonw_pair(&out, "fifos",
+		   level_names[d->alone ? LEVEL_FULL : LEVEL_PARTIAL]);
 	jsonw_end(&out, '}');
 	jsonw_pair(&out, "net", d->net_none ? "full" : "none");
 	jsonw_pair(&out, "limits", level_names[d->limits]);
@@ -158,6 +203,9 @@ print_json(const struct diagnosis *d)
 	put_strings(&out, known_limits, COUNT(known_limits));
 	if (geteuid() == 0)
 		put_strings(&out, known_limits_root, COUNT(known_limits_root));
+	if (d->alone)
+		put_strings(&out, known_limits_alone,
+			    COUNT(known_limits_alone));
 	jsonw_end(&out, ']');
 	jsonw_end(&out, '}');
 	return cli_print_json(&out);
@@ -182,18 +230,22 @@ print_probe(const struct diagnosis *d, size_t i, bool verbose)
 static void
 print_table(const struct diagnosis *d, bool verbose)
 {
-	printf("enforcement: %s%s\n\n", level_names[d->level],
+	printf("enforcement: %s%s%s\n\n", level_names[d->level],
+	       d->alone && d->level == LEVEL_PARTIAL ? ", Landlock alone" : "",
 	       d->injected ? " (probe results injected)" : "");
 	for (size_t i = 0; i < probes_count; i++)
 		print_probe(d, i, verbose);
-	printf("\nsockets: %s, abstract sockets: %s, FIFOs: partial, "
+	printf("\nsockets: %s, abstract sockets: %s, FIFOs: %s, "
 	       "--net none: %s, limits: %s\n\nKnown limits:\n",
 	       level_names[d->sockets], level_names[d->abstract],
+	       level_names[d->alone ? LEVEL_FULL : LEVEL_PARTIAL],
 	       d->net_none ? "full" : "none", level_names[d->limits]);
 	for (size_t i = 0; i < COUNT(known_limits); i++)
 		printf("  - %s\n", known_limits[i]);
 	for (size_t i = 0; geteuid() == 0 && i < COUNT(known_limits_root); i++)
 		printf("  - %s\n", known_limits_root[i]);
+	for (size_t i = 0; d->alone && i < COUNT(known_limits_alone); i++)
+		printf("  - %s\n", known_limits_alone[i]);
 }
 
 int

@@ -9,9 +9,8 @@
 
 #include "base/buf.h"
 #include "base/cleanup.h"
-#include "base/dirs.h"
 #include "base/json.h"
-#include "policy/store.h"
+#include "cli/records.h"
 
 #define ANSWER_MS (5 * 60 * 1000)
 
@@ -38,29 +37,6 @@ check(const struct policy *policy, const struct escalation *wanted,
 /* ---- the record ---- */
 
 static int
-open_store(struct store **ret_store, struct errmsg *why)
-{
-	_cleanup_(freep) char *dir = NULL;
-	_cleanup_(freep) char *path = NULL;
-	int r;
-
-	r = dirs_state(&dir);
-	if (r == 0 && asprintf(&path, "%s/pale.db", dir) < 0)
-		r = -ENOMEM;
-	if (r < 0)
-		return errmsg_set(why, r, "out of memory");
-	r = dirs_make(dir, why);
-	return r < 0 ? r : store_open(path, ret_store, why);
-}
-
-static void
-put(struct buf *body, const char *key, const char *text)
-{
-	jsonw_key(body, key);
-	jsonw_text(body, text);
-}
-
-static int
 put_on_record(struct store *store, const struct policy *policy,
 	      const struct escalation *wanted, const char *kind,
 	      const char *outcome, struct errmsg *why)
@@ -69,18 +45,18 @@ put_on_record(struct store *store, const struct policy *policy,
 	int r;
 
 	jsonw_begin(&body, '{');
-	put(&body, "workspace", policy->roots[0].path);
-	put(&body, "from", policy_mode_name(policy->mode));
-	put(&body, "to", wanted->mode);
-	put(&body, "why", wanted->why);
-	put(&body, "cwd", wanted->cwd);
+	jsonw_pair(&body, "workspace", policy->roots[0].path);
+	jsonw_pair(&body, "from", policy_mode_name(policy->mode));
+	jsonw_pair(&body, "to", wanted->mode);
+	jsonw_pair(&body, "why", wanted->why);
+	jsonw_pair(&body, "cwd", wanted->cwd);
 	jsonw_key(&body, "argv");
 	jsonw_begin(&body, '[');
 	for (size_t i = 0; i < wanted->argv->count; i++)
 		jsonw_text(&body, wanted->argv->items[i]);
 	jsonw_end(&body, ']');
 	if (outcome)
-		put(&body, "outcome", outcome);
+		jsonw_pair(&body, "outcome", outcome);
 	jsonw_end(&body, '}');
 	buf_put(&body, "", 1);
 	r = buf_error(&body);
@@ -149,7 +125,7 @@ escalate(const struct policy *policy, const struct escalation *wanted,
 	r = check(policy, wanted, &mode, why);
 	if (r < 0)
 		return r;
-	r = open_store(&store, why);
+	r = records_make(&store, why);
 	if (r == 0)
 		r = put_on_record(store, policy, wanted, "approval.asked", NULL,
 				  why);

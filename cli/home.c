@@ -26,8 +26,10 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/strv.h"
+#include "base/tree.h"
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "cli/verbs.h"
 #include "cli/worlds.h"
 
 #define GOING_MS 2000
@@ -241,74 +243,6 @@ run_diff(const struct home *home, struct errmsg *why)
 
 /* ---- reset ---- */
 
-/* What it does not help with is told by what comes after. */
-static void
-open_up(int dirfd, const char *name)
-{
-	(void)!fchmodat(dirfd, name, 0700, AT_SYMLINK_NOFOLLOW);
-}
-
-/*
- * Empties `trash`.  A directory that is not empty is moved up beside the
- * others, under a number: no depth is ever descended.
- */
-static int
-flatten(int trash, const char *name, unsigned long *serial)
-{
-	_cleanup_(closep) int fd = -1;
-	struct dirent **names;
-	int n, r = 0;
-
-	open_up(trash, name);
-	fd = openat(trash, name,
-		    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = scandirat(fd, ".", &names, is_name, NULL);
-	if (n < 0)
-		return -errno;
-	for (int i = 0; i < n; i++) {
-		const char *child = names[i]->d_name;
-		char number[32];
-
-		(void)snprintf(number, sizeof(number), "%lu", (*serial)++);
-		if (r == 0 && unlinkat(fd, child, 0) < 0 &&
-		    unlinkat(fd, child, AT_REMOVEDIR) < 0) {
-			/* To be moved, it must be open to us itself. */
-			open_up(fd, child);
-			if (renameat(fd, child, trash, number) < 0)
-				r = -errno;
-		}
-		free(names[i]);
-	}
-	free(names);
-	if (r == 0 && unlinkat(trash, name, AT_REMOVEDIR) < 0)
-		r = -errno;
-	return r;
-}
-
-static int
-empty(int trash)
-{
-	unsigned long serial = 0;
-	int n = 0, r = 0;
-
-	do {
-		struct dirent **names;
-
-		n = scandirat(trash, ".", &names, is_name, NULL);
-		if (n < 0)
-			return -errno;
-		for (int i = 0; i < n; i++) {
-			if (r == 0 && unlinkat(trash, names[i]->d_name, 0) < 0)
-				r = flatten(trash, names[i]->d_name, &serial);
-			free(names[i]);
-		}
-		free(names);
-	} while (n > 0 && r == 0);
-	return r;
-}
-
 /* Out of the way first: a run that starts meanwhile makes a new one. */
 static int
 remove_home(const char *dir)
@@ -327,7 +261,7 @@ remove_home(const char *dir)
 			  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fd < 0)
 			return errno == ENOENT ? 0 : -errno;
-		r = empty(fd);
+		r = tree_empty(fd);
 		closep(&fd);
 		fd = -1;
 		if (r < 0 || rmdir(gone) < 0)
@@ -348,8 +282,8 @@ run_reset(const struct home *home, struct errmsg *why)
 	/* The warden of a run that has ended may be on its way out. */
 	for (size_t i = 0; i < list.count; i++)
 		if (strcmp(list.items[i].workspace, workspace) == 0 &&
-		    !list.items[i].mountpoint &&
-		    worlds_await_end(&list.items[i], GOING_MS) < 0)
+		    strcmp(list.items[i].kind, "mount") != 0 &&
+		    worlds_await_end(list.items[i].dir, GOING_MS) < 0)
 			return errmsg_set(why, -EBUSY,
 					  "world %s of '%s' runs: its home is "
 					  "in use (pale world stop %s)",
@@ -364,21 +298,23 @@ run_reset(const struct home *home, struct errmsg *why)
 /* ---- the verbs ---- */
 
 static const struct verb {
-	struct cli_usage usage;
+	struct cli_verb verb;
 	int (*run)(const struct home *home, struct errmsg *why);
-} verbs[] = {
-	{ { .command = "home diff",
-	    .synopsis = "[options]",
-	    .about = "Lists what runs of the workspace with --home private "
-		     "have added (A), modified (M)\n"
-		     "and deleted (D) in their home.",
-	    .usage_status = 2 },
+} verb_rows[] = {
+	{ { { .command = "home diff",
+	      .synopsis = "[options]",
+	      .about = "Lists what runs of the workspace with --home private "
+		       "have added (A), modified (M)\n"
+		       "and deleted (D) in their home.",
+	      .usage_status = 2 },
+	    .operands = { 0, 0 } },
 	  run_diff },
-	{ { .command = "home reset",
-	    .synopsis = "[options]",
-	    .about = "Removes the private home of the workspace; the next run "
-		     "starts from the host's.",
-	    .usage_status = 2 },
+	{ { { .command = "home reset",
+	      .synopsis = "[options]",
+	      .about = "Removes the private home of the workspace; the next "
+		       "run starts from the host's.",
+	      .usage_status = 2 },
+	    .operands = { 0, 0 } },
 	  run_reset },
 };
 
@@ -388,6 +324,8 @@ static const struct cli_usage home_usage = {
 	.about = "The private home of a workspace; see pale home VERB --help.",
 	.usage_status = 2,
 };
+
+static const struct cli_verbs verbs = CLI_VERBS(&home_usage, verb_rows);
 
 static int
 open_home(struct home *home, const struct opts *opts, struct errmsg *why)
@@ -423,10 +361,10 @@ run_verb(const struct verb *verb, int argc, char **argv)
 	struct errmsg why = { "" };
 	int first, status, r;
 
-	if (!cli_parse(&verb->usage, groups, argc, argv, &first, &status))
+	if (!cli_parse(&verb->verb.usage, groups, argc, argv, &first, &status))
 		return status;
 	if (argc != first)
-		return cli_usage_error(&verb->usage, "takes no operands");
+		return cli_usage_error(&verb->verb.usage, "takes no operands");
 	r = open_home(&home, &opts, &why);
 	if (r == 0)
 		r = verb->run(&home, &why);
@@ -443,18 +381,8 @@ run_verb(const struct verb *verb, int argc, char **argv)
 int
 cmd_home(int argc, char **argv)
 {
-	const struct cli_group none[] = { { 0 } };
+	int status;
+	const struct verb *verb = cli_verbs_find(&verbs, argc, argv, &status);
 
-	if (argc < 2)
-		return cli_usage_error(&home_usage, "which verb?");
-	if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
-		cli_usage_print(&home_usage, none);
-		return 0;
-	}
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
-		/* "home diff" after its blank */
-		if (strcmp(strchr(verbs[i].usage.command, ' ') + 1, argv[1]) ==
-		    0)
-			return run_verb(&verbs[i], argc - 1, argv + 1);
-	return cli_usage_error(&home_usage, "no verb '%s'", argv[1]);
+	return verb ? run_verb(verb, argc - 1, argv + 1) : status;
 }

@@ -3,6 +3,7 @@
 #include "cli/host_keeper.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,21 +16,34 @@
 #include "base/errmsg.h"
 #include "base/fd.h"
 #include "base/hostmount.h"
+#include "base/json.h"
 #include "base/strv.h"
 #include "base/wire.h"
+#include "cli/client.h"
 #include "cli/worlds.h"
 #include "fusefs/fs.h"
 
+/* How long a standing world may take to serve, and to end. */
+#define ATTACH_MS    30000
+#define WORLD_END_MS 10000
+
+/* The keeper's last word to the guard: nothing is left to be done. */
+#define GUARD_DONE 'x'
+
 struct keeper {
 	const struct keeper_plan *plan;
-	int world; /* our ends of the two pairs */
+	struct rpc_client *client; /* to a standing world; NULL: a warden */
+	int world;		   /* our ends of the two pairs */
 	int warden;
-	int status_fd; /* −1: told */
+	int status_fd; /* −1: nobody listens any more */
 	pid_t pid;     /* of the warden */
 	int guard;     /* the pipe to it; the warden holds it as well */
+	int place;     /* O_PATH: the directory that is mounted over */
 	dev_t dev;     /* of the mount */
 	bool mounted;
-	bool done; /* the warden said that all is on record */
+	bool world_ends;       /* the standing world itself */
+	bool done;	       /* the warden said that all is on record */
+	struct errmsg failure; /* why it ended by itself; "": it did not */
 };
 
 static volatile sig_atomic_t term_asked;
@@ -86,29 +100,55 @@ set_apart(const struct keeper_plan *plan, const sigset_t *blocked)
 static void
 tell(struct keeper *keeper, const char *text)
 {
-	if (keeper->status_fd < 0)
-		return;
-	(void)fd_write_all(keeper->status_fd, text, strlen(text));
+	if (keeper->status_fd >= 0)
+		(void)fd_write_all(keeper->status_fd, text, strlen(text));
+}
+
+static void
+hang_up(struct keeper *keeper)
+{
 	closep(&keeper->status_fd);
 	keeper->status_fd = -1;
+}
+
+/*
+ * Where the mount is: what is mounted over has its name at any time, also when
+ * the host renames something above it.
+ */
+static void
+current_place(const struct keeper_plan *plan, int place,
+	      char ret_path[PATH_MAX])
+{
+	if (fd_path(place, ret_path) < 0)
+		(void)snprintf(ret_path, PATH_MAX, "%s", plan->mountpoint);
 }
 
 /* ---- the guard ---- */
 
 /* Until both writers are gone; what it was told is the mount's device. */
 static void
-guard_run(const struct keeper_plan *plan, int from)
+guard_run(const struct keeper_plan *plan, int from, int place)
 {
+	int keep[] = { from, place };
+	char path[PATH_MAX];
 	dev_t dev;
+
+	char word = 0;
 
 	(void)prctl(PR_SET_NAME, "mount-guard");
 	(void)signal(SIGTERM, SIG_IGN);
-	if (dup2(from, 3) < 0 || fd_close_from(4) < 0 ||
-	    fd_read_all(3, &dev, sizeof(dev)) != sizeof(dev))
+	if (fd_close_others(3, keep, 2) < 0 ||
+	    fd_read_all(from, &dev, sizeof(dev)) != sizeof(dev))
 		return;
-	while (fd_read_all(3, &(char){ 0 }, 1) > 0)
-		;
-	(void)hostmount_bury(plan->mountpoint, dev, NULL);
+	while (fd_read_all(from, &word, 1) > 0)
+		if (word == GUARD_DONE)
+			return;
+	current_place(plan, place, path);
+	/* A standing world's warden may live, and go on to serve for a while. */
+	if (plan->world_dir)
+		(void)hostmount_detach(path, dev, NULL);
+	else
+		(void)hostmount_bury(path, dev, NULL);
 }
 
 static int
@@ -121,7 +161,7 @@ start_guard(struct keeper *keeper)
 		return -errno;
 	pid = fork();
 	if (pid == 0) {
-		guard_run(keeper->plan, pair[0]);
+		guard_run(keeper->plan, pair[0], keeper->place);
 		_exit(0);
 	}
 	(void)close(pair[0]);
@@ -241,53 +281,117 @@ await(struct keeper *keeper, int from, enum wire_type wanted,
 /* ---- the mount ---- */
 
 static int
-make_mount(struct keeper *keeper, struct errmsg *why)
+make_mount(struct keeper *keeper, int *ret_fuse_fd, struct errmsg *why)
 {
-	_cleanup_(closep) int fuse_fd = -1;
 	char options[256];
 	const struct hostmount_spec spec = {
 		.source = keeper->plan->workspace,
 		.mountpoint = keeper->plan->mountpoint,
 		.options = options,
 	};
-	struct wire_msg msg = { .type = WIRE_FUSE };
 	int r;
 
 	r = fs_mount_options(geteuid(), getegid(), geteuid() == 0, options,
 			     sizeof(options));
 	if (r < 0)
 		return errmsg_set(why, r, "mount options: %s", strerror(-r));
-	r = hostmount_make(&spec, &keeper->dev, &fuse_fd, why);
+	r = hostmount_make(&spec, &keeper->dev, ret_fuse_fd, why);
 	if (r < 0)
 		return r;
 	keeper->mounted = true;
 	(void)fd_write_all(keeper->guard, &keeper->dev, sizeof(keeper->dev));
+	return 0;
+}
+
+static int
+hand_mount(struct keeper *keeper, struct errmsg *why)
+{
+	_cleanup_(closep) int fuse_fd = -1;
+	struct wire_msg msg = { .type = WIRE_FUSE };
+	int r = make_mount(keeper, &fuse_fd, why);
+
+	if (r < 0)
+		return r;
 	msg.id = keeper->dev;
 	r = fd_send(keeper->world, &msg, sizeof(msg), &fuse_fd, 1);
 	return r < 0 ? errmsg_set(why, r, "the warden died while starting") : 0;
 }
 
-static int
-start(struct keeper *keeper, struct errmsg *why)
-{
-	int r = start_guard(keeper);
+/* ---- to a warden that is there already ---- */
 
+static int
+attach(struct keeper *keeper, struct errmsg *why)
+{
+	_cleanup_(buf_fini) struct buf params = { 0 };
+	_cleanup_(closep) int fuse_fd = -1;
+	uint64_t request;
+	int r;
+
+	r = rpc_client_open(keeper->plan->world_dir, RPC_OPERATOR,
+			    &keeper->client, why);
+	if (r < 0)
+		return r;
+	jsonw_begin(&params, '{');
+	jsonw_pair(&params, "mountpoint", keeper->plan->mountpoint);
+	jsonw_end(&params, '}');
+	r = rpc_client_call(keeper->client, RPC_WORLD_MOUNT, &params, ATTACH_MS,
+			    NULL, why);
 	if (r == 0)
-		r = start_warden(keeper);
+		r = make_mount(keeper, &fuse_fd, why);
+	if (r < 0)
+		return r;
+
+	const int fds[] = { fuse_fd, keeper->guard };
+
+	r = rpc_client_send(keeper->client, RPC_WORLD_SERVE, NULL, fds, 2,
+			    &request);
+	if (r < 0)
+		return errmsg_set(why, r, "the world has gone: %s",
+				  strerror(-r));
+	return rpc_client_await(keeper->client, RPC_WORLD_SERVE, ATTACH_MS,
+				NULL, why);
+}
+
+/* ---- the life ---- */
+
+static int
+start_own(struct keeper *keeper, struct errmsg *why)
+{
+	int r = start_warden(keeper);
+
 	if (r < 0)
 		return errmsg_set(why, r, "cannot start the warden: %s",
 				  strerror(-r));
 	/* It has opened the workspace: now that may be covered. */
 	r = await(keeper, keeper->world, WIRE_READY, why);
 	if (r == 0)
-		r = make_mount(keeper, why);
+		r = hand_mount(keeper, why);
 	if (r == 0)
 		r = await(keeper, keeper->warden, WIRE_SERVING, why);
-	if (r < 0)
-		return r;
 	closep(&keeper->world);
 	keeper->world = -1;
+	return r;
+}
+
+static int
+start(struct keeper *keeper, struct errmsg *why)
+{
+	int r;
+
+	keeper->place = open(keeper->plan->mountpoint,
+			     O_PATH | O_DIRECTORY | O_CLOEXEC);
+	r = keeper->place < 0 ? -errno : start_guard(keeper);
+	if (r < 0)
+		return errmsg_set(why, r, "cannot watch over the mount: %s",
+				  strerror(-r));
+	r = keeper->plan->world_dir ? attach(keeper, why)
+				    : start_own(keeper, why);
+	if (r < 0)
+		return r;
 	tell(keeper, "+");
+	/* In the foreground somebody waits for the end, and its reason. */
+	if (!keeper->plan->foreground)
+		hang_up(keeper);
 	return 0;
 }
 
@@ -300,15 +404,16 @@ static void
 take_away(struct keeper *keeper)
 {
 	const struct wire_msg msg = { .type = WIRE_ENDED };
-	const char *mountpoint = keeper->plan->mountpoint;
-	char type[64];
+	char mountpoint[PATH_MAX], type[64];
 	dev_t found = 0;
 
+	current_place(keeper->plan, keeper->place, mountpoint);
 	if (hostmount_find(mountpoint, &found, type, sizeof(type)) < 0 ||
 	    found != keeper->dev ||
 	    hostmount_remove(mountpoint, false, NULL) < 0)
 		(void)hostmount_detach(mountpoint, keeper->dev, NULL);
-	(void)fd_send(keeper->warden, &msg, sizeof(msg), NULL, 0);
+	if (keeper->warden >= 0)
+		(void)fd_send(keeper->warden, &msg, sizeof(msg), NULL, 0);
 }
 
 /* Until the warden is gone. */
@@ -333,24 +438,83 @@ keep(struct keeper *keeper, const sigset_t *unblocked)
 			return;
 		while (nfds > 0)
 			(void)close(fds[--nfds]);
-		if (msg.type == WIRE_ENDED)
+		if (msg.type == WIRE_FAILED && n == sizeof(msg)) {
+			msg.text[sizeof(msg.text) - 1] = '\0';
+			(void)errmsg_set(&keeper->failure, 0, "%s", msg.text);
+		}
+		if (msg.type == WIRE_ENDED || msg.type == WIRE_FAILED)
 			take_away(keeper);
 		keeper->done |= msg.type == WIRE_DONE;
 	}
 }
 
 static void
+take_reason(struct keeper *keeper, const json_t *params)
+{
+	const char *reason =
+		json_string_value(json_object_get(params, "reason"));
+
+	keeper->world_ends = true;
+
+	if (reason && json_is_true(json_object_get(params, "failed")))
+		(void)errmsg_set(&keeper->failure, 0, "%s", reason);
+}
+
+/* False: the mount has ended, or the world. */
+static bool
+listen_to_world(struct keeper *keeper)
+{
+	struct rpc_message message = { 0 };
+	bool ended = false;
+	int r;
+
+	while (!ended &&
+	       (r = rpc_client_next(keeper->client, 0, &message)) > 0) {
+		ended = message.name &&
+			strcmp(message.name, "mount.ended") == 0;
+		if (message.name && strcmp(message.name, "world.ended") == 0)
+			take_reason(keeper, message.params);
+		rpc_message_fini(&message);
+	}
+	return !ended && r == 0;
+}
+
+/* The same for a face of a standing world: until the mount is gone. */
+static void
+keep_attached(struct keeper *keeper, const sigset_t *unblocked)
+{
+	struct pollfd polled = { .fd = rpc_client_socket(keeper->client),
+				 .events = POLLIN };
+
+	while (listen_to_world(keeper)) {
+		if (term_asked) {
+			term_asked = 0;
+			take_away(keeper);
+		}
+		(void)ppoll(&polled, 1, NULL, unblocked);
+	}
+	take_away(keeper);
+	(void)fd_write_all(keeper->guard, &(char){ GUARD_DONE }, 1);
+	keeper->mounted = false;
+	if (keeper->world_ends)
+		(void)worlds_await_end(keeper->plan->world_dir, WORLD_END_MS);
+}
+
+static void
 tidy(struct keeper *keeper)
 {
-	const char *mountpoint = keeper->plan->mountpoint;
+	char mountpoint[PATH_MAX];
 
+	current_place(keeper->plan, keeper->place, mountpoint);
 	closep(&keeper->warden);
 	closep(&keeper->world);
+	keeper->client = rpc_client_close(keeper->client);
 	if (keeper->pid > 0)
 		(void)waitpid(keeper->pid, NULL, 0);
 	if (keeper->mounted)
 		(void)hostmount_bury(mountpoint, keeper->dev, NULL);
-	if (!keeper->done)
+	closep(&keeper->place);
+	if (!keeper->done && !keeper->plan->world_dir)
 		(void)worlds_reap(keeper->plan->world, NULL);
 }
 
@@ -361,7 +525,8 @@ host_keeper_run(const struct keeper_plan *plan)
 				 .world = -1,
 				 .warden = -1,
 				 .status_fd = plan->status_fd,
-				 .guard = -1 };
+				 .guard = -1,
+				 .place = -1 };
 	struct errmsg why = { "" };
 	sigset_t blocked, unblocked;
 	int r;
@@ -371,10 +536,13 @@ host_keeper_run(const struct keeper_plan *plan)
 	sigemptyset(&unblocked);
 	set_apart(plan, &blocked);
 	r = start(&keeper, &why);
-	if (r == 0)
+	if (r == 0 && plan->world_dir)
+		keep_attached(&keeper, &unblocked);
+	else if (r == 0)
 		keep(&keeper, &unblocked);
 	tidy(&keeper);
 	/* After tidying: who sees the failure finds nothing left of it. */
-	tell(&keeper, why.text);
+	tell(&keeper, r < 0 ? why.text : keeper.failure.text);
+	hang_up(&keeper);
 	return r < 0;
 }

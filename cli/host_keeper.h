@@ -13,7 +13,8 @@ struct keeper_plan {
 	const char *world;	/* id */
 	const char *workspace;	/* canonical */
 	const char *mountpoint; /* canonical */
-	int policy_fd;		/* policy_encode() */
+	const char *world_dir;	/* of a standing world to attach to; or NULL */
+	int policy_fd;		/* policy_encode(); not used when attaching */
 	int status_fd;		/* "+" or a sentence goes here */
 	bool own_mounts;	/* the mount point is inside the workspace */
 	bool foreground;	/* goes with its parent */

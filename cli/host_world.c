@@ -16,9 +16,13 @@
 #include "base/fd.h"
 #include "base/hostmount.h"
 #include "base/path.h"
+#include "cli/cli.h"
 #include "cli/host_keeper.h"
 #include "cli/launch.h"
+#include "cli/standing.h"
 #include "cli/worlds.h"
+
+#define STOP_MS 5000
 
 /* ---- what cannot work is refused before anything is made ---- */
 
@@ -144,57 +148,144 @@ stay_signals(sigset_t *ret_set)
 	sigaddset(ret_set, SIGCHLD);
 }
 
-/* Until the keeper is gone; ^C and SIGTERM take the mount away. */
+/*
+ * Until the keeper is gone; ^C and SIGTERM take the mount away.  What the
+ * keeper has still to say is why it ended by itself.
+ */
 static int
-stay(pid_t keeper, const sigset_t *set)
+stay(pid_t keeper, const sigset_t *set, int status_fd, struct errmsg *why)
 {
+	char text[ERRMSG_MAX];
+	ssize_t n;
+
 	for (;;) {
 		int signum = sigwaitinfo(set, NULL);
 
 		if (signum < 0 && errno != EINTR)
-			return -errno;
+			return errmsg_set(why, -errno, "%s", strerror(errno));
 		if (signum == SIGCHLD && waitpid(keeper, NULL, WNOHANG) != 0)
-			return 0;
+			break;
 		if (signum > 0 && signum != SIGCHLD)
 			(void)kill(keeper, SIGTERM);
 	}
+	n = read(status_fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	return errmsg_set(why, -ESTALE, "%s", text);
 }
+
+/* A keeper that has said that its mount serves; `status` tells its end. */
+struct started {
+	pid_t pid;
+	int status;
+	sigset_t set;
+};
 
 static int
 start_keeper(const struct host_world *world, struct keeper_plan *plan,
-	     struct errmsg *why)
+	     struct started *started, struct errmsg *why)
 {
-	int status[2], r;
-	sigset_t set;
-	pid_t pid;
+	int status[2];
 
-	stay_signals(&set);
+	stay_signals(&started->set);
 	if (world->foreground)
-		(void)sigprocmask(SIG_BLOCK, &set, NULL);
+		(void)sigprocmask(SIG_BLOCK, &started->set, NULL);
 	if (pipe2(status, O_CLOEXEC) < 0)
 		return errmsg_set(why, -errno, "%s", strerror(errno));
 	plan->status_fd = status[1];
+	started->status = status[0];
 	fflush(NULL);
-	pid = fork();
-	if (pid == 0)
+	started->pid = fork();
+	if (started->pid == 0)
 		_exit(host_keeper_run(plan));
 	(void)close(status[1]);
-	r = pid < 0 ? errmsg_set(why, -errno, "%s", strerror(errno))
-		    : await_status(status[0], why);
-	(void)close(status[0]);
-	if (r == 0 && world->foreground)
-		r = stay(pid, &set);
+	return started->pid < 0 ? errmsg_set(why, -errno, "%s", strerror(errno))
+				: await_status(status[0], why);
+}
+
+/* ---- a world of its own ---- */
+
+static int
+start_alone(const struct host_world *world, const struct keeper_plan *base,
+	    struct started *started, struct errmsg *why)
+{
+	_cleanup_(freep) char *json = NULL;
+	_cleanup_(closep) int policy_fd = -1;
+	struct keeper_plan plan = *base;
+	char id[WORLD_ID_LEN + 1];
+	int r = launch_config_dir(world->policy);
+
+	if (r == 0)
+		r = policy_encode(world->policy, &json);
+	if (r == 0)
+		r = fd_memfile("policy", json, strlen(json), &policy_fd);
+	if (r == 0)
+		r = worlds_new_id(id);
+	if (r < 0)
+		return errmsg_set(why, r, "%s", strerror(-r));
+	plan.world = id;
+	plan.policy_fd = policy_fd;
+	return start_keeper(world, &plan, started, why);
+}
+
+/* ---- the face of a standing one ---- */
+
+static int
+start_face(const struct host_world *world, const struct keeper_plan *base,
+	   struct standing *standing, struct started *started,
+	   struct errmsg *why)
+{
+	_cleanup_(freep) char *runtime = NULL;
+	_cleanup_(freep) char *dir = NULL;
+	struct keeper_plan plan = *base;
+	int r = dirs_runtime(&runtime);
+
+	if (r == 0 &&
+	    asprintf(&dir, "%s/worlds/%s", runtime, standing->world) < 0) {
+		dir = NULL;
+		r = -ENOMEM;
+	}
+	if (r < 0)
+		return errmsg_set(why, r, "%s", strerror(-r));
+	plan.world = standing->world;
+	plan.world_dir = dir;
+	plan.policy_fd = -1;
+	r = start_keeper(world, &plan, started, why);
+	if (r < 0 && standing->made) {
+		(void)rpc_client_call(standing->client, RPC_WORLD_STOP, NULL,
+				      STOP_MS, NULL, NULL);
+		(void)worlds_await_end(dir, STOP_MS);
+	}
 	return r;
+}
+
+static int
+start(const struct host_world *world, const struct keeper_plan *plan,
+      struct started *started, struct errmsg *why)
+{
+	const struct standing_request request = { .request = world->request,
+						  .policy = world->policy,
+						  .make = true,
+						  .for_mount = true };
+	_cleanup_(standing_fini) struct standing standing = { .sock = -1 };
+	struct errmsg reason = { "" };
+
+	if (plan->own_mounts)
+		return start_alone(world, plan, started, why);
+	if (standing_connect(&request, &standing, &reason) == 0)
+		return start_face(world, plan, &standing, started, why);
+	if (!world->quiet)
+		cli_error("no command can run in this mount: %s", reason.text);
+	return start_alone(world, plan, started, why);
 }
 
 int
 host_world_start(const struct host_world *world, struct errmsg *why)
 {
 	_cleanup_(freep) char *mountpoint = NULL;
-	_cleanup_(freep) char *json = NULL;
-	_cleanup_(closep) int policy_fd = -1;
-	char id[WORLD_ID_LEN + 1];
 	struct keeper_plan plan = { .foreground = world->foreground };
+	struct started started = { .status = -1 };
 	int r;
 
 	r = check_policy(world->policy, why);
@@ -207,20 +298,12 @@ host_world_start(const struct host_world *world, struct errmsg *why)
 	r = check_place(mountpoint, why);
 	if (r < 0)
 		return r;
-
-	r = launch_config_dir(world->policy);
-	if (r == 0)
-		r = policy_encode(world->policy, &json);
-	if (r == 0)
-		r = fd_memfile("policy", json, strlen(json), &policy_fd);
-	if (r == 0)
-		r = worlds_new_id(id);
-	if (r < 0)
-		return errmsg_set(why, r, "%s", strerror(-r));
-	plan.world = id;
 	plan.mountpoint = mountpoint;
 	plan.workspace = world->policy->roots[0].path;
-	plan.policy_fd = policy_fd;
 	plan.own_mounts = needs_own_mounts(world->policy, mountpoint);
-	return start_keeper(world, &plan, why);
+	r = start(world, &plan, &started, why);
+	if (r == 0 && world->foreground)
+		r = stay(started.pid, &started.set, started.status, why);
+	closep(&started.status);
+	return r;
 }

@@ -5,6 +5,11 @@
 /*
  * A world that the whole host sees: `pale mount`.
  *
+ * It is the face of the standing world of its workspace, session and policy,
+ * which is made when there is none.  Where that cannot be had (no namespaces,
+ * or a mount point inside what is mounted, which a world's warden must not
+ * see) it is a world of its own, in which no command runs:
+ *
  *   pale mount ──fork──▶ keeper ──exec──▶ warden
  *        ◀── status pipe ──┘ │ ◀─ wire.h ─┘ │
  *                            └───▶ guard ◀──┘   a pipe that both hold
@@ -24,7 +29,8 @@
 #include "policy/policy.h"
 
 struct host_world {
-	struct policy *policy;
+	const struct policy_request *request;
+	struct policy *policy;	/* the request's, resolved */
 	const char *mountpoint; /* any spelling; must be a directory */
 	bool foreground;	/* stay until it is unmounted */
 	bool quiet;

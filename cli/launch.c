@@ -21,9 +21,8 @@
 #define SUMMARY_MAX  (1u << 20)
 #define OPTIONS_SIZE 256
 
-/* Beside this program, else where it is installed. */
-static int
-find_helper(char **ret_helper, struct errmsg *why)
+int
+launch_helper(char **ret_helper, struct errmsg *why)
 {
 	_cleanup_(freep) char *self = realpath("/proc/self/exe", NULL);
 	_cleanup_(freep) char *helper = NULL;
@@ -88,6 +87,9 @@ build_plan(const struct launch_request *request, const struct launch *launch,
 		.host_mounts = &places.host_mounts,
 		.resolv_conf = places.resolv_conf,
 		.observe = true,
+		.standing = request->standing,
+		.tree = true,
+		.temp = request->temp,
 	};
 	r = world_plan_build(request->policy, &input, &plan, why);
 	if (r < 0)
@@ -123,33 +125,30 @@ start(const struct launch_request *request, struct launch *launch,
 	const struct policy *policy = request->policy;
 	bool confined = policy->mode != POLICY_DANGER_FULL_ACCESS;
 	_cleanup_(freep) char *helper = NULL;
-	_cleanup_(freep) char *json = NULL;
 	_cleanup_(buf_fini) struct buf bytes = { 0 };
 	_cleanup_(launch_child_fini) struct launch_child child =
 		LAUNCH_CHILD_NONE;
 	int r;
 
-	r = find_helper(&helper, why);
+	r = launch_helper(&helper, why);
 	if (r == 0)
 		r = build_plan(request, launch, &bytes, why);
 	if (r == 0)
 		r = memory_file("pale-plan", bytes.data, bytes.len, &child.plan,
 				why);
-	if (r == 0 && confined) {
-		r = policy_encode(policy, &json);
-		if (r < 0)
-			return errmsg_set(why, r, "cannot write the policy: %s",
-					  strerror(-r));
-		r = memory_file("pale-policy", json, strlen(json),
-				&child.policy, why);
-	}
 	if (r < 0)
 		return r;
 	child.helper = helper;
+	child.policy = policy;
 	child.world_id = launch->world;
-	child.confined = confined;
+	child.call = request->call;
+	child.has_warden = confined || request->standing;
 	child.require_limits = policy->require_limits;
 	child.require_full = policy->require_full;
+	child.standing = request->standing;
+	child.passthrough = request->passthrough;
+	child.for_mount = request->for_mount;
+	child.idle_ms = request->idle_ms;
 	r = launch_child_start(&child, launch, why);
 	return r;
 }
@@ -218,6 +217,26 @@ launch_receive(struct launch *launch, struct wire_msg *ret_msg)
 	}
 	(void)close(take_fd(&launch->control));
 	return n == 0 ? 0 : n < 0 ? (int)n : -EPROTO;
+}
+
+int
+launch_await_standing(struct launch *launch, struct errmsg *why)
+{
+	struct wire_msg msg;
+	int r;
+
+	do
+		r = launch_receive(launch, &msg);
+	while (r > 0 && msg.type != WIRE_STARTED && msg.type != WIRE_FAILED);
+	if (r > 0 && msg.type == WIRE_STARTED)
+		return 0;
+	if (r > 0)
+		launch->no_world = msg.flags & LAUNCH_NO_WORLD;
+	if (r > 0)
+		return errmsg_set(why, msg.value ? -msg.value : -EIO, "%s",
+				  msg.text);
+	return errmsg_set(why, -EPIPE,
+			  "the world's keeper has died, and the world with it");
 }
 
 int

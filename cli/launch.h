@@ -21,15 +21,15 @@
 #include "base/errmsg.h"
 #include "base/strv.h"
 #include "base/wire.h"
+#include "base/world_flags.h"
 #include "cli/worlds.h"
 #include "policy/policy.h"
 
-/* What of the fence is missing; wire_msg.flags, as mount-helper/helper.h. */
-#define LAUNCH_NO_USERNS   (1u << 0)
-#define LAUNCH_NO_OBSERVER (1u << 1)
-#define LAUNCH_NO_SCOPE	   (1u << 2)
-#define LAUNCH_HOME_TMPFS  (1u << 3)
+/* wire_msg.flags besides those of base/world_flags.h; mount-helper/helper.h. */
 #define LAUNCH_EXEC_FAILED (1u << 8)
+
+/* wire_msg.flags of WIRE_FAILED: there may be a way without namespaces. */
+#define LAUNCH_NO_WORLD (1u << 0)
 
 /* wire_msg.flags of WIRE_SIGNAL: to every process of the world. */
 #define LAUNCH_SIGNAL_ALL (1u << 0)
@@ -37,8 +37,9 @@
 struct launch {
 	char world[WORLD_ID_LEN + 1];
 	pid_t helper;
-	int control; /* base/wire.h; -1 when it has ended */
-	int summary; /* -1: none (unconfined) */
+	int control;   /* base/wire.h; -1 when it has ended */
+	int summary;   /* -1: none (unconfined) */
+	bool no_world; /* it failed because none can be made here */
 };
 
 #define LAUNCH_NONE                           \
@@ -50,7 +51,13 @@ struct launch_request {
 	const struct policy *policy;
 	const char *cwd; /* absolute, as the command shall find itself in */
 	const struct strv *argv, *env;
+	const char *call;    /* the caller's id of it; NULL: none */
 	const char *console; /* path of the caller's terminal; NULL: none */
+	bool passthrough;    /* the mode is fixed, so data may pass by */
+	bool standing;	     /* no command: a world for those to come */
+	bool for_mount;	     /* standing: goes with its mount, if unused */
+	uint64_t idle_ms;    /* standing: ends when unused for so long */
+	const char *temp;    /* removed at the end; with Landlock alone */
 };
 
 /*
@@ -59,6 +66,12 @@ struct launch_request {
  */
 int launch_start(const struct launch_request *request,
 		 struct launch *ret_launch, struct errmsg *why);
+
+/*
+ * A standing world's: waits until it is up; it needs us no more then.  Errors
+ * with a sentence: it is not, and nothing of it is left.
+ */
+int launch_await_standing(struct launch *launch, struct errmsg *why);
 
 /* Errors: the helper is gone. */
 int launch_signal(struct launch *launch, int signal, bool all);
@@ -74,6 +87,9 @@ int launch_receive(struct launch *launch, struct wire_msg *ret_msg);
 int launch_summary(struct launch *launch, int timeout_ms, char **ret_json);
 
 void launch_fini(struct launch *launch);
+
+/* The mount helper: beside this program, else where it is installed. */
+int launch_helper(char **ret_helper, struct errmsg *why);
 
 /*
  * A configuration directory that is not there is made, but only where an

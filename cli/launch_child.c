@@ -23,8 +23,8 @@ struct job {
 	volatile int error; /* negative; 0: exec'd */
 };
 
-static int
-make_pair(int *ret_a, int *ret_b, struct errmsg *why)
+int
+launch_pair(int *ret_a, int *ret_b, struct errmsg *why)
 {
 	int pair[2];
 
@@ -42,12 +42,13 @@ make_connections(struct launch_child *child, struct launch *launch,
 {
 	int ends[2], r;
 
-	r = make_pair(&launch->control, &child->control, why);
-	if (r < 0 || !child->confined)
+	r = launch_pair(&launch->control, &child->control, why);
+	if (r < 0 || !child->has_warden)
 		return r;
-	r = make_pair(&child->keeper_warden, &child->warden_keeper, why);
+	r = launch_pair(&child->keeper_warden, &child->warden_keeper, why);
 	if (r == 0)
-		r = make_pair(&child->usher_warden, &child->warden_usher, why);
+		r = launch_pair(&child->usher_warden, &child->warden_usher,
+				why);
 	if (r < 0)
 		return r;
 	if (pipe2(ends, O_CLOEXEC) < 0)
@@ -73,32 +74,44 @@ leave_stdio(void)
 static _Noreturn void
 be_warden(const struct launch_child *child)
 {
-	int keep[] = { child->policy, child->warden_usher, child->warden_keeper,
+	int keep[] = { child->warden_usher, child->warden_keeper,
 		       child->client };
-	const int fds[] = { keep[0], keep[1], keep[2], keep[3] };
-	char text[4][FD_TEXT];
-	char *argv[] = { (char *)"warden",
-			 (char *)"--policy-fd",
-			 text[0],
-			 (char *)"--world-fd",
-			 text[1],
-			 (char *)"--keeper-fd",
-			 text[2],
-			 (char *)"--client-fd",
-			 text[3],
-			 (char *)"--world",
-			 (char *)(uintptr_t)child->world_id,
-			 NULL };
+	const int fds[] = { keep[0], keep[1], keep[2] };
+	char text[3][FD_TEXT], idle_ms[24];
+	char *argv[ARGS_MAX + 4] = {
+		(char *)"warden",      (char *)"--policy-here",
+		(char *)"--world-fd",  text[0],
+		(char *)"--keeper-fd", text[1],
+		(char *)"--client-fd", text[2],
+		(char *)"--world",     (char *)(uintptr_t)child->world_id
+	};
+	int argc = 10;
 	sigset_t none;
 
 	(void)prctl(PR_SET_NAME, "pale-warden");
 	leave_stdio();
-	(void)fd_close_others(3, keep, 4);
-	for (size_t i = 0; i < 4; i++)
+	(void)fd_close_others(3, keep, 3);
+	for (size_t i = 0; i < 3; i++)
 		(void)snprintf(text[i], FD_TEXT, "%d", fds[i]);
+	(void)snprintf(idle_ms, sizeof(idle_ms), "%llu",
+		       (unsigned long long)child->idle_ms);
+	if (child->standing) {
+		argv[argc++] = (char *)"--standing";
+		argv[argc++] = (char *)"--idle-ms";
+		argv[argc++] = idle_ms;
+	}
+	if (child->for_mount)
+		argv[argc++] = (char *)"--for-mount";
+	if (child->passthrough)
+		argv[argc++] = (char *)"--passthrough";
+	if (child->call) {
+		argv[argc++] = (char *)"--call";
+		argv[argc++] = (char *)(uintptr_t)child->call;
+	}
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	_exit(warden_main((int)(sizeof(argv) / sizeof(argv[0])) - 1, argv));
+	warden_inherit((struct policy *)(uintptr_t)child->policy);
+	_exit(warden_main(argc, argv));
 }
 
 /* ---- the keeper ---- */
@@ -121,7 +134,12 @@ run_child(struct job *job)
 
 	/* Who ignores it never hears of a child's end. */
 	(void)signal(SIGCHLD, SIG_DFL);
-	if (child->confined) {
+	/* It outlives us, our terminal and our pipes. */
+	if (child->standing) {
+		(void)setsid();
+		leave_stdio();
+	}
+	if (child->has_warden) {
 		pid_t warden = _Fork();
 
 		if (warden == 0)
@@ -189,7 +207,7 @@ launch_child_start(struct launch_child *child, struct launch *launch,
 		job.argv[n++] = (char *)"--require-limits";
 	if (child->require_full)
 		job.argv[n++] = (char *)"--require-full";
-	if (child->confined) {
+	if (child->has_warden) {
 		job.argv[n++] = (char *)"--warden-pid";
 		job.argv[n++] = job.warden_pid;
 	}
@@ -205,10 +223,10 @@ launch_child_start(struct launch_child *child, struct launch *launch,
 void
 launch_child_fini(struct launch_child *child)
 {
-	int *const fds[] = { &child->plan,	    &child->policy,
-			     &child->control,	    &child->keeper_warden,
-			     &child->warden_keeper, &child->usher_warden,
-			     &child->warden_usher,  &child->client };
+	int *const fds[] = { &child->plan,	    &child->control,
+			     &child->keeper_warden, &child->warden_keeper,
+			     &child->usher_warden,  &child->warden_usher,
+			     &child->client };
 
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		closep(fds[i]);

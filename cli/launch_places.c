@@ -157,7 +157,8 @@ launch_places_find(const struct policy *policy, struct launch_places *places,
 	if (r == 0)
 		r = add_own_dir(places, dirs_config, false, false, why);
 	places->resolv_conf = realpath("/etc/resolv.conf", NULL);
-	if (r == 0 && policy->home == POLICY_HOME_PRIVATE) {
+	if (r == 0 && policy->home == POLICY_HOME_PRIVATE &&
+	    !policy->landlock) {
 		r = find_home(policy, places, why);
 		if (r == 0)
 			r = find_host_mounts(places, why);

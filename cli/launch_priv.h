@@ -34,21 +34,27 @@ void launch_places_fini(struct launch_places *places);
  * Descriptors are owned; texts are borrowed.
  */
 struct launch_child {
-	const char *helper, *world_id;
-	bool confined, require_limits, require_full;
-	int plan, policy;		  /* memory files */
+	const char *helper, *world_id, *call;
+	bool has_warden, require_limits, require_full;
+	bool standing, for_mount, passthrough;
+	uint64_t idle_ms;
+	const struct policy *policy;	  /* the warden's, by fork */
+	int plan;			  /* a memory file */
 	int control;			  /* the keeper's end */
 	int keeper_warden, warden_keeper; /* keeper <-> warden */
 	int usher_warden, warden_usher;	  /* usher <-> warden */
 	int client;			  /* the warden's last line */
 };
 
-#define LAUNCH_CHILD_NONE                                                     \
-	{                                                                     \
-		.plan = -1, .policy = -1, .control = -1, .keeper_warden = -1, \
-		.warden_keeper = -1, .usher_warden = -1, .warden_usher = -1,  \
-		.client = -1,                                                 \
+#define LAUNCH_CHILD_NONE                                                    \
+	{                                                                    \
+		.plan = -1, .control = -1, .keeper_warden = -1,              \
+		.warden_keeper = -1, .usher_warden = -1, .warden_usher = -1, \
+		.client = -1,                                                \
 	}
+
+/* A connected pair, SOCK_SEQPACKET and close-on-exec. */
+int launch_pair(int *ret_a, int *ret_b, struct errmsg *why);
 
 /* Makes the connections and starts; fills in control and summary. */
 int launch_child_start(struct launch_child *child, struct launch *launch,

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/remote.h"
 #include "warden/warden.h"
 
 struct command {
@@ -47,14 +48,16 @@ find_command(const char *name)
 static void
 print_usage(void)
 {
-	puts("usage: pale COMMAND [options] [--] ...\n\n"
+	puts("usage: pale [-H HOST] COMMAND [options] [--] ...\n\n"
 	     "Runs programs in a fenced workspace and keeps a record of every "
 	     "refusal.\n");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		if (!commands[i].hidden)
 			printf("  %-10s%s\n", commands[i].name,
 			       commands[i].summary);
-	puts("\nSee pale COMMAND --help, and pale(1).");
+	puts("\n  -H, --host ssh://[user@]host[:port]\n"
+	     "              run the command there\n"
+	     "\nSee pale COMMAND --help, and pale(1).");
 }
 
 /*
@@ -81,17 +84,39 @@ finish(int status)
 	return status;
 }
 
+/* -H ssh://[user@]host[:port], before the command: it runs there. */
+static const char *
+remote_host(int argc, char **argv, int *ret_first)
+{
+	*ret_first = 1;
+	if (argc > 2 &&
+	    (strcmp(argv[1], "-H") == 0 || strcmp(argv[1], "--host") == 0)) {
+		*ret_first = 3;
+		return argv[2];
+	}
+	if (argc > 1 && strncmp(argv[1], "--host=", 7) == 0) {
+		*ret_first = 2;
+		return argv[1] + 7;
+	}
+	return NULL;
+}
+
 int
 main(int argc, char **argv)
 {
 	const char *self = argc > 0 ? strrchr(argv[0], '/') : NULL;
 	const struct command *command;
+	const char *host;
+	int first;
 
 	hold_stdio();
 	self = self ? self + 1 : argc > 0 ? argv[0] : "pale";
 	if (strcmp(self, "mount.fuse.pale") == 0)
 		return finish(cmd_mount_fuse(argc, argv));
 
+	host = remote_host(argc, argv, &first);
+	if (host)
+		return remote_run(host, argv + first);
 	if (argc < 2) {
 		fputs("pale: no command; see pale --help\n", stderr);
 		return 2;

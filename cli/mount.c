@@ -37,9 +37,11 @@ mount_policy(struct policy *policy, const char *mountpoint,
 	     const struct opts *opts)
 {
 	const struct host_world world = {
+		.request = &opts->policy.request,
 		.policy = policy,
 		.mountpoint = mountpoint,
 		.foreground = opts->foreground,
+		.quiet = opts->common.quiet,
 	};
 	struct errmsg why = { "" };
 

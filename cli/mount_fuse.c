@@ -151,7 +151,8 @@ static int
 mount_it(const struct policy_request *request, const char *mountpoint)
 {
 	_cleanup_(policy_unrefp) struct policy *policy = NULL;
-	struct host_world world = { .mountpoint = mountpoint };
+	struct host_world world = { .request = request,
+				    .mountpoint = mountpoint };
 	struct errmsg why = { "" };
 
 	if (policy_resolve(request, &policy, &why) == 0) {

@@ -88,6 +88,7 @@ print_policy(const struct policy *policy)
 	print_rules(policy);
 	print_list("hide-path", &policy->hide_paths);
 	print_list("socket", &policy->sockets);
+	print_list("name-socket", &policy->name_sockets);
 	print_list("dev", &policy->devices);
 	print_list("env-hide", &policy->env_hide);
 	printf("%-12s%s\n", "git guard", yes_no(policy->git_guard));

@@ -3,17 +3,20 @@
 /* Probes that look at files: settings of the kernel, directories, programs. */
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/dirs.h"
 #include "base/fd.h"
 #include "cli/probes_priv.h"
+#include "fusefs/fs.h"
 
 #define SMALL_FILE 4096
 
@@ -174,6 +177,38 @@ probe_nested(struct probe_result *ret_result)
 			return;
 		}
 	probe_say(ret_result, true, "no container");
+}
+
+/* Of where pale doctor is called: that would be the workspace. */
+void
+probe_coherence(struct probe_result *ret_result)
+{
+	char text[96];
+	bool ok = fs_watch_probe(".", text, sizeof(text));
+
+	probe_say(ret_result, ok, "%s", text);
+}
+
+/* Whether the kernel was built with it shows when it answers a mount. */
+void
+probe_passthrough(struct probe_result *ret_result)
+{
+	_cleanup_(freep) char *map = NULL;
+	unsigned int major = 0, minor = 0, inside, outside, count = 0;
+	struct utsname name;
+	size_t len;
+
+	if (uname(&name) == 0)
+		(void)sscanf(name.release, "%u.%u", &major, &minor);
+	if (fd_read_path(AT_FDCWD, "/proc/self/uid_map", 4096, &map, &len) == 0)
+		(void)sscanf(map, "%u %u %u", &inside, &outside, &count);
+	if (geteuid() != 0)
+		probe_say(ret_result, false, "not root");
+	else if (count != UINT_MAX)
+		probe_say(ret_result, false, "not in the first user namespace");
+	else
+		probe_say(ret_result, major > 6 || (major == 6 && minor >= 9),
+			  "Linux %s", name.release);
 }
 
 void

@@ -30,6 +30,9 @@
 /* The first ABI of Landlock that can scope abstract sockets and signals. */
 #define LANDLOCK_ABI_SCOPE 6
 
+/* The first by which a file cannot be truncated by its name. */
+#define LANDLOCK_ABI_TRUNCATE 3
+
 /* What a child tells: which call failed, and how. */
 struct trial {
 	int error; /* 0, or the positive errno */
@@ -314,8 +317,9 @@ probe_seccomp_notify(struct probe_result *ret_result)
 		probe_say(ret_result, true, "there, with WAIT_KILLABLE_RECV");
 }
 
-void
-probe_landlock(struct probe_result *ret_result)
+/* What this kernel's Landlock must know, and what that is good for. */
+static void
+look_at_landlock(struct probe_result *ret_result, long least, const char *what)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0,
 			   LANDLOCK_CREATE_RULESET_VERSION);
@@ -323,7 +327,18 @@ probe_landlock(struct probe_result *ret_result)
 	if (abi < 0)
 		probe_say(ret_result, false, "Landlock: %s", strerror(errno));
 	else
-		probe_say(ret_result, abi >= LANDLOCK_ABI_SCOPE,
-			  "Landlock ABI %ld (%d has scopes)", abi,
-			  LANDLOCK_ABI_SCOPE);
+		probe_say(ret_result, abi >= least, "Landlock ABI %ld (%ld %s)",
+			  abi, least, what);
+}
+
+void
+probe_landlock(struct probe_result *ret_result)
+{
+	look_at_landlock(ret_result, LANDLOCK_ABI_TRUNCATE, "fences truncate");
+}
+
+void
+probe_landlock_scope(struct probe_result *ret_result)
+{
+	look_at_landlock(ret_result, LANDLOCK_ABI_SCOPE, "has scopes");
 }

@@ -19,10 +19,11 @@ const char *
 probe_lack_name(enum probe_lack lack)
 {
 	static const char *const names[] = {
-		[PROBE_VITAL] = "vital",     [PROBE_PARTIAL] = "partial",
-		[PROBE_SOCKETS] = "sockets", [PROBE_ABSTRACT] = "abstract",
-		[PROBE_NET] = "net",	     [PROBE_LIMITS] = "limits",
-		[PROBE_FEATURE] = "feature", [PROBE_NOTE] = "note",
+		[PROBE_VITAL] = "vital",       [PROBE_WORLD] = "world",
+		[PROBE_LANDLOCK] = "landlock", [PROBE_PARTIAL] = "partial",
+		[PROBE_SOCKETS] = "sockets",   [PROBE_ABSTRACT] = "abstract",
+		[PROBE_NET] = "net",	       [PROBE_LIMITS] = "limits",
+		[PROBE_FEATURE] = "feature",   [PROBE_NOTE] = "note",
 	};
 
 	return names[lack];
@@ -31,18 +32,22 @@ probe_lack_name(enum probe_lack lack)
 const struct probe probes[] = {
 	{ "helper", "everything", PROBE_VITAL,
 	  "make install, or keep pale-mount-helper beside pale", probe_helper },
-	{ "fuse-device", "the fenced workspace", PROBE_VITAL, "modprobe fuse",
+	{ "fuse-device", "the fenced workspace", PROBE_WORLD, "modprobe fuse",
 	  probe_fuse_device },
-	{ "user-namespaces", "a world for an ordinary user", PROBE_VITAL,
+	{ "user-namespaces", "a world for an ordinary user", PROBE_WORLD,
 	  "sysctl user.max_user_namespaces=15000", probe_userns },
-	{ "fuse-mount", "the fenced workspace", PROBE_VITAL,
+	{ "fuse-mount", "the fenced workspace", PROBE_WORLD,
 	  "use Linux 4.18 or newer, with CONFIG_FUSE_FS", probe_fuse_mount },
 	{ "mount-setattr", "a read-only view of the machine", PROBE_VITAL,
 	  "use Linux 5.12 or newer", probe_mount_setattr },
-	{ "proc-mount", "the world's own /proc", PROBE_VITAL,
+	{ "proc-mount", "the world's own /proc", PROBE_WORLD,
 	  "in a container: --security-opt systempaths=unconfined (docker), "
 	  "--security-opt unmask=ALL (podman)",
 	  probe_proc_mount },
+	{ "landlock", "fencing with less where no world can be made",
+	  PROBE_LANDLOCK,
+	  "use Linux 6.2 or newer, with landlock in the lsm= list",
+	  probe_landlock },
 	{ "seccomp", "refusing io_uring and terminal injection", PROBE_VITAL,
 	  "use a kernel with CONFIG_SECCOMP_FILTER", probe_seccomp },
 	{ "runtime-directory", "the world's socket", PROBE_VITAL,
@@ -56,7 +61,7 @@ const struct probe probes[] = {
 	{ "landlock-scope", "keeping abstract sockets out of reach",
 	  PROBE_ABSTRACT,
 	  "use Linux 6.12 or newer, with landlock in the lsm= list",
-	  probe_landlock },
+	  probe_landlock_scope },
 	{ "net-namespace", "--net none", PROBE_NET,
 	  "sysctl user.max_net_namespaces=15000", probe_net },
 	{ "cgroup", "--memory, --pids and --cpu on the whole world",
@@ -65,6 +70,15 @@ const struct probe probes[] = {
 	{ "overlay", "--home private as a layer over the home directory",
 	  PROBE_FEATURE, "use Linux 5.11 or newer, with CONFIG_OVERLAY_FS",
 	  probe_overlay },
+	{ "coherence", "keeping what the host does not change", PROBE_FEATURE,
+	  "keep the workspace on a local file system; sysctl "
+	  "fs.inotify.max_user_watches=1048576",
+	  probe_coherence },
+	{ "passthrough", "data of a run at the speed of the disk",
+	  PROBE_FEATURE,
+	  "as root of the host only, on Linux 6.9 or newer; all else works "
+	  "without",
+	  probe_passthrough },
 	{ "fusermount3", "pale mount as an ordinary user", PROBE_FEATURE,
 	  "apt-get install fuse3", probe_fusermount },
 	{ "state-directory", "keeping records of refusals", PROBE_FEATURE,

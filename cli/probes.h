@@ -22,6 +22,8 @@
 /* What follows when a probe says "missing". */
 enum probe_lack {
 	PROBE_VITAL,	/* no confined command can run */
+	PROBE_WORLD,	/* no world can be made: Landlock alone, or nothing */
+	PROBE_LANDLOCK, /* not even that */
 	PROBE_PARTIAL,	/* file effects are fenced less strongly */
 	PROBE_SOCKETS,	/* ipc.sockets is partial */
 	PROBE_ABSTRACT, /* ipc.abstract is partial */

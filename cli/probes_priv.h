@@ -14,6 +14,8 @@ void probe_runtime(struct probe_result *ret_result);
 void probe_state(struct probe_result *ret_result);
 void probe_yama(struct probe_result *ret_result);
 void probe_cgroup(struct probe_result *ret_result);
+void probe_coherence(struct probe_result *ret_result);
+void probe_passthrough(struct probe_result *ret_result);
 void probe_fusermount(struct probe_result *ret_result);
 void probe_apparmor(struct probe_result *ret_result);
 void probe_userns_limit(struct probe_result *ret_result);
@@ -30,6 +32,7 @@ void probe_mount_setattr(struct probe_result *ret_result);
 void probe_seccomp(struct probe_result *ret_result);
 void probe_seccomp_notify(struct probe_result *ret_result);
 void probe_landlock(struct probe_result *ret_result);
+void probe_landlock_scope(struct probe_result *ret_result);
 
 /* Sets the answer. */
 void probe_say(struct probe_result *result, bool ok, const char *format, ...)

@@ -17,14 +17,13 @@
 #include "base/cleanup.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/command.h"
 #include "cli/escalate.h"
+#include "cli/fallback.h"
 #include "cli/launch.h"
 #include "cli/run_loop.h"
 #include "cli/run_report.h"
 #include "cli/tty.h"
-
-#define EXIT_PALE    125
-#define EXIT_TIMEOUT 124
 
 /* How long the warden may take to say what was refused. */
 #define SUMMARY_MS 10000
@@ -32,8 +31,8 @@
 struct run_options {
 	struct cli_common common;
 	struct cli_policy_options policy;
-	const char *report, *cwd, *escalate, *why;
-	bool clear_env;
+	const char *report, *cwd, *escalate, *why, *call;
+	bool clear_env, no_passthrough;
 	struct strv env;
 };
 
@@ -46,12 +45,17 @@ static const struct cli_option run_rows[] = {
 	  "set an environment variable", NULL },
 	{ "clear-env", 0, CLI_FLAG, RUN(clear_env), NULL,
 	  "start with an empty environment", NULL },
+	{ "call", 0, CLI_STRING, RUN(call), "ID",
+	  "an id of yours, put in every record of what is refused", NULL },
 	{ "report", 0, CLI_STRING, RUN(report), "FILE|fd:N",
 	  "write one JSON object about the run when it is done", NULL },
 	{ "escalate", 0, CLI_STRING, RUN(escalate), "MODE",
 	  "ask the operator for a wider mode, for this call alone", NULL },
 	{ "why", 0, CLI_STRING, RUN(why), "TEXT",
 	  "what the wider mode is needed for", NULL },
+	{ "no-passthrough", 0, CLI_FLAG, RUN(no_passthrough), NULL,
+	  "keep the mode changeable: all data goes by way of the warden",
+	  NULL },
 	CLI_END,
 };
 
@@ -62,156 +66,88 @@ static const struct cli_usage run_usage = {
 		 "Exits with its status; 128+N: killed by signal N; 124: timed "
 		 "out; 125: pale\nfailed and nothing ran; 126: cannot be "
 		 "executed; 127: not found.",
-	.usage_status = EXIT_PALE,
+	.usage_status = COMMAND_EXIT_PALE,
 	.stop_at_operand = true,
 };
 
-/* ---- the command ---- */
-
-static int
-set_variable(struct strv *env, const char *entry)
-{
-	size_t len = strcspn(entry, "=") + 1;
-
-	for (size_t i = 0; i < env->count; i++) {
-		char *copy;
-
-		if (strncmp(env->items[i], entry, len) != 0)
-			continue;
-		copy = strdup(entry);
-		if (!copy)
-			return -ENOMEM;
-		free(env->items[i]);
-		env->items[i] = copy;
-		return 0;
-	}
-	return strv_add(env, entry);
-}
-
-static int
-make_env(const struct run_options *options, struct strv *ret_env,
-	 struct errmsg *why)
-{
-	int r = 0;
-
-	for (char **at = environ; *at && r == 0 && !options->clear_env; at++)
-		r = strv_add(ret_env, *at);
-	for (size_t i = 0; i < options->env.count && r == 0; i++) {
-		const char *entry = options->env.items[i];
-
-		if (entry[0] == '=' || !strchr(entry, '='))
-			return errmsg_set(why, -EINVAL,
-					  "--env takes NAME=VALUE, not '%s'",
-					  entry);
-		r = set_variable(ret_env, entry);
-	}
-	return r < 0 ? errmsg_set(why, r, "out of memory") : 0;
-}
-
-static int
-make_argv(char **operands, struct strv *ret_argv, struct errmsg *why)
-{
-	const char *shell = getenv("SHELL");
-	int r = 0;
-
-	for (; *operands && r == 0; operands++)
-		r = strv_add(ret_argv, *operands);
-	if (r == 0 && ret_argv->count == 0)
-		r = strv_add(ret_argv, shell && *shell ? shell : "/bin/sh");
-	return r < 0 ? errmsg_set(why, r, "out of memory") : 0;
-}
-
-static int
-find_cwd(const char *wanted, char **ret_cwd, struct errmsg *why)
-{
-	*ret_cwd = realpath(wanted ? wanted : ".", NULL);
-	if (*ret_cwd)
-		return 0;
-	return errmsg_set(why, -errno, "cannot use '%s' as the directory: %s",
-			  wanted ? wanted : ".", strerror(errno));
-}
-
-/* ---- the report ---- */
-
-static int
-open_report(const char *where, int *ret_fd, struct errmsg *why)
-{
-	uint64_t number;
-	int fd;
-
-	if (!where)
-		return 0;
-	if (strncmp(where, "fd:", 3) != 0) {
-		fd = open(where, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-			  0666);
-	} else if (units_number(where + 3, &number) < 0 || number > 65535) {
-		return errmsg_set(why, -EINVAL, "--report fd:N needs a number");
-	} else {
-		fd = fcntl((int)number, F_DUPFD_CLOEXEC, 3);
-		/* Neither the world nor its warden shall hold it open. */
-		if (fd >= 0 && number > 2)
-			(void)fcntl((int)number, F_SETFD, FD_CLOEXEC);
-	}
-	if (fd < 0)
-		return errmsg_set(why, -errno,
-				  "cannot write the report to '%s': %s", where,
-				  strerror(errno));
-	*ret_fd = fd;
-	return 0;
-}
-
-static int
-exit_code(const struct run_result *result)
-{
-	if (result->failed)
-		return EXIT_PALE;
-	if (result->timed_out)
-		return EXIT_TIMEOUT;
-	if (WIFSIGNALED(result->status))
-		return 128 + WTERMSIG(result->status);
-	return WEXITSTATUS(result->status);
-}
-
 /* ---- the run ---- */
 
-/* The command has them; held here, a pipe would never see its end. */
-static void
-let_go_of_stdio(void)
-{
-	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+/* What an attempt leaves for the report: the world's id is in the launch. */
+struct attempt {
+	struct launch launch;
+	struct fallback fallback;
+};
 
-	for (int i = 0; i <= 1 && fd >= 0; i++)
-		(void)dup2(fd, i);
-	closep(&fd);
+static void
+run_world(const struct launch_request *request, struct tty *tty, int signals,
+	  struct run_report *report, struct launch *launch)
+{
+	struct run_result *result = report->result;
+	int r;
+
+	r = launch_start(request, launch, &result->error);
+	if (r < 0) {
+		result->failed = true;
+		/* In a world of pale there is no place for ours. */
+		result->no_world = r == -EROFS;
+		return;
+	}
+	report->world = launch->world;
+	run_loop(launch, signals, tty, request->policy->limits.timeout_ms,
+		 result);
+	tty_restore(tty);
+	if (launch->summary >= 0 && (result->ended || result->started))
+		(void)launch_summary(launch, SUMMARY_MS, &report->summary);
+	launch_fini(launch);
+}
+
+/* Where no world can be made; the first attempt said why in `result`. */
+static void
+run_fallback(const struct launch_request *request, struct tty *tty, int signals,
+	     struct run_report *report, struct attempt *attempt)
+{
+	struct run_result *result = report->result;
+	struct launch_request weaker = *request;
+	struct errmsg first = result->error, why = { "" };
+	int r;
+
+	r = fallback_prepare(request->policy, request->console,
+			     &attempt->fallback, &why);
+	if (r < 0) {
+		(void)errmsg_set(&result->error, r,
+				 "%s; and Landlock alone will not do: %s",
+				 first.text, why.text);
+		return;
+	}
+	weaker.policy = report->policy = attempt->fallback.policy;
+	weaker.temp = attempt->fallback.temp;
+	*result = (struct run_result){ .limits = "none" };
+	run_world(&weaker, tty, signals, report, &attempt->launch);
+	report->lack = first;
+	if (!result->failed || result->started)
+		return;
+	why = result->error;
+	(void)errmsg_set(&result->error, 0, "%s; and with Landlock alone: %s",
+			 first.text, why.text);
 }
 
 static void
-run_world(const struct launch_request *request, struct tty *tty,
-	  struct run_report *report, struct run_result *result,
-	  char **ret_summary, char *ret_world)
+run_worlds(const struct launch_request *request, struct tty *tty,
+	   struct run_report *report, struct attempt *attempt)
 {
-	struct launch launch = LAUNCH_NONE;
-	_cleanup_(closep) int signals = -1;
+	struct run_result *result = report->result;
+	_cleanup_(closep) int signals = run_signals();
 
-	signals = run_signals();
-	if (signals < 0)
+	if (signals < 0) {
 		(void)errmsg_set(&result->error, signals,
 				 "cannot wait for signals: %s",
 				 strerror(-signals));
-	if (signals < 0 || launch_start(request, &launch, &result->error) < 0) {
 		result->failed = true;
 		return;
 	}
-	memcpy(ret_world, launch.world, sizeof(launch.world));
-	report->world = ret_world;
-	let_go_of_stdio();
-	run_loop(&launch, signals, tty, request->policy->limits.timeout_ms,
-		 result);
-	tty_restore(tty);
-	if (launch.summary >= 0 && (result->ended || result->started))
-		(void)launch_summary(&launch, SUMMARY_MS, ret_summary);
-	report->summary = *ret_summary;
-	launch_fini(&launch);
+	run_world(request, tty, signals, report, &attempt->launch);
+	if (result->failed && result->no_world)
+		run_fallback(request, tty, signals, report, attempt);
 }
 
 static void
@@ -220,13 +156,20 @@ tell(const struct run_report *report, const char *program, bool quiet)
 	const struct run_result *result = report->result;
 
 	if (result->failed)
-		cli_error("%s%s", report->world ? "SANDBOX_UNAVAILABLE: " : "",
+		cli_error("%s%s",
+			  report->world && !result->started
+				  ? "SANDBOX_UNAVAILABLE: "
+				  : "",
 			  result->error.text);
 	else if (result->exec_error != 0)
 		cli_error("cannot run '%s': %s", program,
 			  strerror(result->exec_error));
 	else if (result->timed_out && !quiet)
 		cli_error("the command was ended: its time was over");
+	if (*report->lack.text && !result->failed && !quiet)
+		cli_error("%s; Landlock alone fenced this run: enforcement was "
+			  "partial (pale doctor)",
+			  report->lack.text);
 	if (!quiet)
 		run_report_markers(report);
 }
@@ -253,8 +196,13 @@ widen(const struct run_options *options, const struct strv *argv,
 }
 
 static int
-check_requirements(const struct policy *policy, struct errmsg *why)
+check_requirements(const struct run_options *options,
+		   const struct policy *policy, struct errmsg *why)
 {
+	int r = command_check_call(options->call, why);
+
+	if (r < 0)
+		return r;
 	if (policy->require_full && policy->mode == POLICY_DANGER_FULL_ACCESS)
 		return errmsg_set(why, -EINVAL,
 				  "--require full cannot be had: under "
@@ -269,29 +217,29 @@ run(const struct run_options *options, char **operands)
 	_cleanup_(strv_fini) struct strv argv = { 0 }, env = { 0 };
 	_cleanup_(tty_fini) struct tty tty = { .fd = -1 };
 	_cleanup_(freep) char *cwd = NULL;
-	_cleanup_(freep) char *summary = NULL;
 	_cleanup_(closep) int report_fd = -1;
-	char world[WORLD_ID_LEN + 1] = "";
 	struct run_result result = { .limits = "none" };
 	struct run_report report = { .result = &result };
+	struct attempt attempt = { .launch = LAUNCH_NONE };
 	int r;
 
-	r = open_report(options->report, &report_fd, &result.error);
+	r = command_open_report(options->report, &report_fd, &result.error);
 	if (r == 0)
 		r = policy_resolve(&options->policy.request, &policy,
 				   &result.error);
 	if (r == 0)
-		r = find_cwd(options->cwd, &cwd, &result.error);
+		r = command_cwd(options->cwd, &cwd, &result.error);
 	if (r == 0)
-		r = make_env(options, &env, &result.error);
+		r = command_env(&options->env, options->clear_env, &env,
+				&result.error);
 	if (r == 0)
-		r = make_argv(operands, &argv, &result.error);
+		r = command_argv(operands, &argv, &result.error);
 	if (r == 0)
 		r = widen(options, &argv, cwd, &policy, &result.error);
 	if (r == 0)
-		r = check_requirements(policy, &result.error);
+		r = check_requirements(options, policy, &result.error);
 	report.policy = policy;
-	if (r < 0) {
+	if (r != 0) {
 		result.failed = true;
 	} else {
 		tty_save(&tty);
@@ -301,12 +249,14 @@ run(const struct run_options *options, char **operands)
 			.cwd = cwd,
 			.argv = &argv,
 			.env = &env,
+			.passthrough = !options->no_passthrough,
+			.call = options->call,
 			.console = tty.path,
 		};
 
-		run_world(&request, &tty, &report, &result, &summary, world);
+		run_worlds(&request, &tty, &report, &attempt);
 	}
-	report.exit_code = exit_code(&result);
+	report.exit_code = command_exit_code(&result);
 	tell(&report, argv.count > 0 ? argv.items[0] : "",
 	     options->common.quiet);
 	if (report_fd >= 0) {
@@ -314,6 +264,8 @@ run(const struct run_options *options, char **operands)
 		if (r < 0)
 			cli_error("cannot write the report: %s", strerror(-r));
 	}
+	free(report.summary);
+	fallback_fini(&attempt.fallback);
 	return report.exit_code;
 }
 

@@ -24,6 +24,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "cli/command.h"
 
 /* Between the polite and the final signal of a time-out. */
 #define GRACE_MS 2000
@@ -134,6 +135,15 @@ on_exited(struct run_result *result, const struct wire_msg *msg)
 		result->exec_error = msg->value;
 }
 
+/* While we were stopped it has gone on, and more has happened since. */
+static bool
+is_outdated(const struct loop *loop)
+{
+	struct pollfd one = { .fd = loop->launch->control, .events = POLLIN };
+
+	return poll(&one, 1, 0) > 0;
+}
+
 /* True when there is nothing more to wait for. */
 static bool
 on_message(struct loop *loop, const struct wire_msg *msg)
@@ -141,6 +151,7 @@ on_message(struct loop *loop, const struct wire_msg *msg)
 	struct run_result *result = loop->result;
 
 	if (msg->type == WIRE_STARTED || msg->type == WIRE_EXITED) {
+		command_let_go_of_stdio();
 		result->world_flags = msg->flags;
 		(void)snprintf(result->limits, sizeof(result->limits), "%.15s",
 			       msg->text);
@@ -148,12 +159,14 @@ on_message(struct loop *loop, const struct wire_msg *msg)
 	if (msg->type == WIRE_STARTED) {
 		result->started = true;
 	} else if (msg->type == WIRE_STOPPED) {
-		stop_with_command(loop);
+		if (!is_outdated(loop))
+			stop_with_command(loop);
 	} else if (msg->type == WIRE_EXITED) {
 		on_exited(result, msg);
 		return true;
 	} else if (msg->type == WIRE_FAILED) {
 		result->failed = true;
+		result->no_world = msg->flags & LAUNCH_NO_WORLD;
 		(void)errmsg_set(&result->error, 0, "%s", msg->text);
 		return true;
 	}

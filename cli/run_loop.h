@@ -21,7 +21,8 @@ struct run_result {
 	bool started; /* the command's program ran */
 	bool ended;   /* `status` is its wait status */
 	bool timed_out;
-	bool failed; /* pale failed; `error` says how */
+	bool failed;   /* pale failed; `error` says how */
+	bool no_world; /* because no world can be made here */
 	int status;
 	int exec_error; /* errno of execve(2), or 0 */
 	uint32_t world_flags;

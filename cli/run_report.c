@@ -22,20 +22,6 @@ is_confined(const struct run_report *report)
 	       report->policy->mode != POLICY_DANGER_FULL_ACCESS;
 }
 
-static void
-put_uint(struct buf *out, const char *key, uint64_t value)
-{
-	jsonw_key(out, key);
-	jsonw_uint(out, value);
-}
-
-static void
-put_bool(struct buf *out, const char *key, bool value)
-{
-	jsonw_key(out, key);
-	jsonw_bool(out, value);
-}
-
 /* "degraded": it worked, but not all that was refused is on record. */
 static const char *
 observer_name(const struct run_report *report, const json_t *said)
@@ -44,10 +30,69 @@ observer_name(const struct run_report *report, const json_t *said)
 	const char *name;
 
 	if (!is_confined(report) || !result->started ||
-	    (result->world_flags & LAUNCH_NO_OBSERVER))
+	    (result->world_flags & WORLD_NO_OBSERVER))
 		return "off";
 	name = json_string_value(json_object_get(said, "observer"));
 	return name && strcmp(name, "on") == 0 ? "on" : "degraded";
+}
+
+/* What of `full` is not there, each by its name (docs/SECURITY.md). */
+static void
+put_missing(const struct run_report *report, bool confined, bool landlock,
+	    struct buf *out)
+{
+	static const char *const always[] = {
+		"namespaces", "chmod",	     "chown",	      "utimes",
+		"xattrs",     "inode-flags", "version-guard", "private-tmp",
+		"processes",  "terminals",   "devices",
+	};
+	const uint32_t flags = report->result->world_flags;
+
+	jsonw_key(out, "missing");
+	jsonw_begin(out, '[');
+	if (confined && !landlock && (flags & WORLD_NO_USERNS))
+		jsonw_text(out, "user-namespace");
+	for (size_t i = 0; landlock && i < sizeof(always) / sizeof(*always);
+	     i++)
+		jsonw_text(out, always[i]);
+	if (landlock && (flags & WORLD_NO_SCOPE))
+		jsonw_text(out, "signals");
+	if (landlock && (flags & WORLD_NO_IOCTL))
+		jsonw_text(out, "device-ioctl");
+	if (landlock && report->policy->home == POLICY_HOME_PRIVATE)
+		jsonw_text(out, "private-home");
+	jsonw_end(out, ']');
+}
+
+static void
+put_ipc_words(const char *sockets, const char *abstract, const char *fifos,
+	      struct buf *out)
+{
+	jsonw_key(out, "ipc");
+	jsonw_begin(out, '{');
+	jsonw_pair(out, "sockets", sockets);
+	jsonw_pair(out, "abstract", abstract);
+	jsonw_pair(out, "fifos", fifos);
+	jsonw_end(out, '}');
+}
+
+static void
+put_ipc(const struct run_report *report, bool confined, struct buf *out)
+{
+	const uint32_t flags = report->result->world_flags;
+	bool observed = !(flags & WORLD_NO_OBSERVER);
+	bool scoped = !(flags & WORLD_NO_SCOPE) ||
+		      (confined && report->policy->net == POLICY_NET_NONE);
+
+	if (!confined)
+		put_ipc_words("none", "none", "none", out);
+	else if (report->policy->landlock)
+		/* There are no unix sockets, and FIFOs are files. */
+		put_ipc_words("full", "full", "full", out);
+	else
+		put_ipc_words(observed ? "full" : "none",
+			      scoped ? "full" : "none",
+			      observed ? "partial" : "none", out);
 }
 
 static void
@@ -56,36 +101,29 @@ put_enforcement(const struct run_report *report, const json_t *said,
 {
 	const struct run_result *result = report->result;
 	bool confined = is_confined(report) && result->started;
-	bool userns = !(result->world_flags & LAUNCH_NO_USERNS);
-	bool observed = !(result->world_flags & LAUNCH_NO_OBSERVER);
+	bool landlock = confined && report->policy->landlock;
 	bool no_net = confined && report->policy->net == POLICY_NET_NONE;
-	bool scoped = !(result->world_flags & LAUNCH_NO_SCOPE) || no_net;
 
 	jsonw_key(out, "enforcement");
 	jsonw_begin(out, '{');
 	jsonw_pair(out, "level",
-		   !confined ? "none"
-		   : userns  ? "full"
-			     : "partial");
-	jsonw_key(out, "missing");
-	jsonw_begin(out, '[');
-	if (confined && !userns)
-		jsonw_text(out, "user-namespace");
-	jsonw_end(out, ']');
-	jsonw_key(out, "ipc");
-	jsonw_begin(out, '{');
-	jsonw_pair(out, "sockets", confined && observed ? "full" : "none");
-	jsonw_pair(out, "abstract", confined && scoped ? "full" : "none");
-	jsonw_pair(out, "fifos", confined && observed ? "partial" : "none");
-	jsonw_end(out, '}');
+		   confined ? world_level(result->world_flags, landlock)
+			    : "none");
+	put_missing(report, confined, landlock, out);
+	put_ipc(report, confined, out);
 	jsonw_pair(out, "net", no_net ? "none" : "host");
 	jsonw_pair(out, "limits", result->limits);
 	jsonw_pair(out, "home",
-		   !confined || report->policy->home == POLICY_HOME_RO ? "host"
-		   : result->world_flags & LAUNCH_HOME_TMPFS	       ? "tmpfs"
-							     : "layered");
+		   !confined || landlock ||
+				   report->policy->home == POLICY_HOME_RO
+			   ? "host"
+		   : result->world_flags & WORLD_HOME_TMPFS ? "tmpfs"
+							    : "layered");
 	jsonw_end(out, '}');
-	jsonw_pair(out, "backend", confined ? "fuse" : "none");
+	jsonw_pair(out, "backend",
+		   !confined  ? "none"
+		   : landlock ? "landlock"
+			      : "fuse");
 	jsonw_pair(out, "observer", observer_name(report, said));
 }
 
@@ -100,6 +138,15 @@ put_said(const json_t *said, const char *key, struct buf *out)
 		jsonw_raw(out, text, strlen(text));
 	free(text);
 	return text != NULL;
+}
+
+static void
+put_passthrough(const json_t *said, struct buf *out)
+{
+	const char *text =
+		json_string_value(json_object_get(said, "passthrough"));
+
+	jsonw_pair(out, "passthrough", text ? text : "off");
 }
 
 static void
@@ -118,7 +165,8 @@ put_denials(const struct run_report *report, const json_t *said,
 static void
 put_born(const struct run_report *report, const json_t *said, struct buf *out)
 {
-	bool watched = is_confined(report) && report->policy->git_guard;
+	bool watched = is_confined(report) && report->policy->git_guard &&
+		       !report->policy->landlock;
 
 	jsonw_key(out, "born_repositories");
 	if (!watched && report->result->started)
@@ -139,12 +187,13 @@ put_outcome(const struct run_report *report, struct buf *out)
 		jsonw_int(out, WTERMSIG(result->status));
 	else
 		jsonw_null(out);
-	put_bool(out, "timed_out", result->timed_out);
-	put_bool(out, "started", result->started);
-	put_uint(out, "duration_ms", (uint64_t)result->duration_ns / 1000000);
-	put_uint(out, "user_ms", result->user_us / 1000);
-	put_uint(out, "sys_ms", result->sys_us / 1000);
-	put_uint(out, "max_rss_kib", result->max_rss_kib);
+	jsonw_pair_bool(out, "timed_out", result->timed_out);
+	jsonw_pair_bool(out, "started", result->started);
+	jsonw_pair_uint(out, "duration_ms",
+			(uint64_t)result->duration_ns / 1000000);
+	jsonw_pair_uint(out, "user_ms", result->user_us / 1000);
+	jsonw_pair_uint(out, "sys_ms", result->sys_us / 1000);
+	jsonw_pair_uint(out, "max_rss_kib", result->max_rss_kib);
 }
 
 int
@@ -163,6 +212,7 @@ run_report_write(const struct run_report *report, int fd)
 	jsonw_pair(&out, "mode",
 		   policy ? policy_mode_name(policy->mode) : NULL);
 	put_enforcement(report, said, &out);
+	put_passthrough(said, &out);
 	put_denials(report, said, &out);
 	put_born(report, said, &out);
 	jsonw_pair(&out, "runner_error",

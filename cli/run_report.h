@@ -16,8 +16,9 @@
 struct run_report {
 	const struct policy *policy; /* NULL: none was resolved */
 	const char *world;	     /* NULL: none was made */
-	const struct run_result *result;
-	const char *summary; /* the warden's line; NULL: none */
+	struct run_result *result;
+	char *summary;	    /* the warden's line; NULL: none */
+	struct errmsg lack; /* why there is no world; "": there is one */
 	int exit_code;
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/hostmount.h"
+#include "base/json.h"
 #include "cli/cli.h"
 #include "cli/client.h"
 #include "cli/worlds.h"
@@ -55,6 +56,36 @@ remove_mount(const char *mountpoint, bool lazy, struct errmsg *why)
 }
 
 /*
+ * The face of a standing world has gone, perhaps the world with it.  When it
+ * answers, what was refused through the mount is in the store.
+ */
+static int
+end_face(const struct world_info *world, const char *mountpoint)
+{
+	_cleanup_(rpc_client_closep) struct rpc_client *client = NULL;
+	_cleanup_(buf_fini) struct buf params = { 0 };
+	json_t *result = NULL;
+	bool ends;
+
+	if (worlds_await_end(world->dir, BY_ITSELF_MS) == 0)
+		return 0;
+	jsonw_begin(&params, '{');
+	jsonw_pair(&params, "mountpoint", mountpoint);
+	jsonw_end(&params, '}');
+	if (rpc_client_open(world->dir, RPC_OPERATOR, &client, NULL) == 0 &&
+	    rpc_client_call(client, RPC_WORLD_UNMOUNT, &params, CALL_MS,
+			    &result, NULL) == 0) {
+		ends = json_is_true(json_object_get(result, "ends"));
+		json_decref(result);
+		if (!ends)
+			return rpc_client_call(client, RPC_DENIAL_LIST, NULL,
+					       CALL_MS, NULL, NULL);
+	}
+	/* Unless it was about to end anyway. */
+	return worlds_await_end(world->dir, GONE_TIMEOUT_MS);
+}
+
+/*
  * A world that runs has a copy of every mount in its own namespace, so the
  * file system may live on where nobody can take it away: its warden is told.
  * What was written through a mapping would be lost with it: hence the sync.
@@ -64,12 +95,12 @@ end_world(const struct world_info *world)
 {
 	_cleanup_(rpc_client_closep) struct rpc_client *client = NULL;
 
-	if (worlds_await_end(world, BY_ITSELF_MS) == 0)
+	if (worlds_await_end(world->dir, BY_ITSELF_MS) == 0)
 		return 0;
 	if (rpc_client_open(world->dir, RPC_OPERATOR, &client, NULL) == 0)
 		(void)rpc_client_call(client, RPC_WORLD_STOP, NULL, CALL_MS,
 				      NULL, NULL);
-	return worlds_await_end(world, GONE_TIMEOUT_MS);
+	return worlds_await_end(world->dir, GONE_TIMEOUT_MS);
 }
 
 static void
@@ -110,7 +141,8 @@ unmount(const char *mountpoint, bool lazy, struct errmsg *why)
 	/* Detached while in use: its world ends with its last user. */
 	if (r < 0 || !world || lazy)
 		return r;
-	r = end_world(world);
+	r = strcmp(world->kind, "standing") == 0 ? end_face(world, mountpoint)
+						 : end_world(world);
 	if (r < 0)
 		return errmsg_set(why, r,
 				  "'%s' is unmounted, but its warden (process "

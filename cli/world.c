@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * pale world list|show|mode|stop
+ * pale world list|show|mode|stop|log
  *
- * `list` reads what the wardens have written down; the others speak to one
- * warden.  A world is named by its id, its mount point or its workspace.
+ * `list` reads what the wardens have written down, `log` what is kept of them;
+ * the others speak to one warden.  A world is named by its id, its mount point or its workspace.
  */
 
 #include <inttypes.h>
@@ -16,6 +16,8 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/log.h"
+#include "cli/verbs.h"
 #include "cli/worlds.h"
 
 #define CALL_TIMEOUT_MS 30000
@@ -258,7 +260,7 @@ stop_world(const struct world_info *world, struct errmsg *why)
 	/* It may end by itself meanwhile, which is as well. */
 	if (r < 0 && r != -ECONNRESET && r != -ECONNREFUSED && r != -ENOENT)
 		return r;
-	r = worlds_await_end(world, STOP_TIMEOUT_MS);
+	r = worlds_await_end(world->dir, STOP_TIMEOUT_MS);
 	return r < 0 ? errmsg_set(why, r, "world %s (process %d) does not end",
 				  world->id, (int)world->pid)
 		     : 0;
@@ -281,56 +283,87 @@ run_stop(const struct opts *opts, int argc, char **argv, struct errmsg *why)
 	return r;
 }
 
+/* An id, of a world that may be long gone; all else is a workspace. */
+static bool
+is_id(const char *name)
+{
+	return strlen(name) == WORLD_ID_LEN &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz234567") == WORLD_ID_LEN;
+}
+
+static int
+run_log(const struct opts *opts, int argc, char **argv, struct errmsg *why)
+{
+	struct log_query query = {
+		.world = opts->world,
+		.session = opts->session,
+		.workspace = opts->workspace,
+		.json = opts->common.json,
+	};
+
+	if (argc > 0 && is_id(argv[0]))
+		query.world = argv[0];
+	else if (argc > 0)
+		query.workspace = argv[0];
+	return log_show(&query, why);
+}
+
 /* ---- the verbs ---- */
 
 static const struct verb {
-	struct cli_usage usage;
-	int min, max; /* operands */
+	struct cli_verb verb;
 	int (*run)(const struct opts *opts, int argc, char **argv,
 		   struct errmsg *why);
-} verbs[] = {
-	{ { .command = "world list",
-	    .synopsis = "[options]",
-	    .about = "Lists the worlds that are alive: id, kind, mode, "
-		     "session, process, workspace.",
-	    .usage_status = 2 },
-	  0,
-	  0,
+} verb_rows[] = {
+	{ { { .command = "world list",
+	      .synopsis = "[options]",
+	      .about = "Lists the worlds that are alive: id, kind, mode, "
+		       "session, process, workspace.",
+	      .usage_status = 2 },
+	    .operands = { 0, 0 } },
 	  run_list },
-	{ { .command = "world show",
-	    .synopsis = "[options] [WORLD]",
-	    .about = "Shows one world.  WORLD is an id, a workspace or a "
-		     "mount point; without it,\n"
-		     "the world of the current directory.",
-	    .usage_status = 2 },
-	  0,
-	  1,
+	{ { { .command = "world show",
+	      .synopsis = "[options] [WORLD]",
+	      .about = "Shows one world.  WORLD is an id, a workspace or a "
+		       "mount point; without it,\n"
+		       "the world of the current directory.",
+	      .usage_status = 2 },
+	    .operands = { 0, 1 } },
 	  run_show },
-	{ { .command = "world mode",
-	    .synopsis = "[options] [WORLD] read-only|workspace-write",
-	    .about = "Changes the mode of a running world.  When it returns, "
-		     "the new mode holds, also\n"
-		     "for files that are open already.",
-	    .usage_status = 2 },
-	  1,
-	  2,
+	{ { { .command = "world mode",
+	      .synopsis = "[options] [WORLD] read-only|workspace-write",
+	      .about = "Changes the mode of a running world.  When it returns, "
+		       "the new mode holds, also\n"
+		       "for files that are open already.",
+	      .usage_status = 2 },
+	    .operands = { 1, 2 } },
 	  run_mode },
-	{ { .command = "world stop",
-	    .synopsis = "[options] [WORLD...]",
-	    .about = "Ends worlds and waits until they are gone.",
-	    .usage_status = 2 },
-	  0,
-	  256,
+	{ { { .command = "world stop",
+	      .synopsis = "[options] [WORLD...]",
+	      .about = "Ends worlds and waits until they are gone.",
+	      .usage_status = 2 },
+	    .operands = { 0, 256 } },
 	  run_stop },
+	{ { { .command = "world log",
+	      .synopsis = "[options] [WORLD]",
+	      .about = "Shows what happened to worlds: begun, changed, ended "
+		       "and why; also to those\n"
+		       "that are gone.  WORLD is an id, whose warden's own "
+		       "lines follow, or a workspace.",
+	      .usage_status = 2 },
+	    .operands = { 0, 1 } },
+	  run_log },
 };
 
 static const struct cli_usage world_usage = {
 	.command = "world",
-	.synopsis = "list|show|mode|stop [options]",
+	.synopsis = "list|show|mode|stop|log [options]",
 	.about = "Lists, shows, changes and stops worlds; see pale world VERB "
 		 "--help.",
 	.usage_status = 2,
 };
+
+static const struct cli_verbs verbs = CLI_VERBS(&world_usage, verb_rows);
 
 static int
 run_verb(const struct verb *verb, int argc, char **argv)
@@ -344,10 +377,11 @@ run_verb(const struct verb *verb, int argc, char **argv)
 	struct errmsg why = { "" };
 	int first, status;
 
-	if (!cli_parse(&verb->usage, groups, argc, argv, &first, &status))
+	if (!cli_parse(&verb->verb.usage, groups, argc, argv, &first, &status))
 		return status;
-	if (argc - first < verb->min || argc - first > verb->max)
-		return cli_usage_error(&verb->usage,
+	if (argc - first < verb->verb.operands.min ||
+	    argc - first > verb->verb.operands.max)
+		return cli_usage_error(&verb->verb.usage,
 				       "wrong number of arguments");
 	if (verb->run(&opts, argc - first, argv + first, &why) < 0) {
 		cli_error("%s", why.text);
@@ -359,18 +393,8 @@ run_verb(const struct verb *verb, int argc, char **argv)
 int
 cmd_world(int argc, char **argv)
 {
-	const struct cli_group none[] = { { 0 } };
+	int status;
+	const struct verb *verb = cli_verbs_find(&verbs, argc, argv, &status);
 
-	if (argc < 2)
-		return cli_usage_error(&world_usage, "which verb?");
-	if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
-		cli_usage_print(&world_usage, none);
-		return 0;
-	}
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
-		/* "world list" after its blank */
-		if (strcmp(strchr(verbs[i].usage.command, ' ') + 1, argv[1]) ==
-		    0)
-			return run_verb(&verbs[i], argc - 1, argv + 1);
-	return cli_usage_error(&world_usage, "no verb '%s'", argv[1]);
+	return verb ? run_verb(verb, argc - 1, argv + 1) : status;
 }

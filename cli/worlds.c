@@ -18,6 +18,7 @@
 #include "base/dirs.h"
 #include "base/fd.h"
 #include "base/hostmount.h"
+#include "base/json.h"
 #include "policy/denial.h"
 
 #define INFO_BYTES (64u << 10)
@@ -173,41 +174,22 @@ worlds_import_left(void)
 
 /* ---- the living ---- */
 
-/* Undoes the escapes of base/json.h in place. */
-static char *
-unescape(char *text)
-{
-	char *to = text, digits[3] = "";
-
-	for (char *at = text; text && *at;) {
-		if (at[0] == '\\' && at[1] == 'x' &&
-		    strspn(at + 2, "0123456789abcdef") >= 2) {
-			memcpy(digits, at + 2, 2);
-			*to++ = (char)strtol(digits, NULL, 16);
-			at += 4;
-		} else {
-			*to++ = *at++;
-		}
-	}
-	if (text)
-		*to = '\0';
-	return text;
-}
-
 static char *
 member(const json_t *info, const char *name)
 {
 	const char *text = json_string_value(json_object_get(info, name));
 
-	return text ? unescape(strdup(text)) : NULL;
+	return text ? json_unescape(text) : NULL;
 }
 
 static void
 world_info_fini(struct world_info *world)
 {
-	char *const texts[] = { world->id,	   world->dir,	   world->kind,
-				world->workspace,  world->session, world->mode,
-				world->mountpoint, world->json };
+	char *const texts[] = {
+		world->id,	   world->dir,	   world->kind,
+		world->workspace,  world->session, world->mode,
+		world->mountpoint, world->json,	   world->digest
+	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		free(texts[i]);
@@ -248,6 +230,7 @@ read_world(const char *dir, const char *id, struct world_info *ret_world)
 	world.workspace = member(info, "workspace");
 	world.session = member(info, "session");
 	world.mode = member(info, "mode");
+	world.digest = member(info, "digest");
 	world.mountpoint = member(info, "mountpoint");
 	world.json = take_ptr(&text);
 	world.pid = (pid_t)json_integer_value(json_object_get(info, "pid"));
@@ -380,14 +363,14 @@ worlds_new_id(char *ret_id)
 }
 
 int
-worlds_await_end(const struct world_info *world, int timeout_ms)
+worlds_await_end(const char *dir, int timeout_ms)
 {
 	int64_t until = clock_mono_ns() + (int64_t)timeout_ms * 1000000;
 
-	while (access(world->dir, F_OK) == 0) {
+	while (access(dir, F_OK) == 0) {
 		_cleanup_(closep) int fd = -1;
 
-		if (lock_dead(world->dir, &fd) == 0)
+		if (lock_dead(dir, &fd) == 0)
 			return 0;
 		if (clock_mono_ns() > until)
 			return -ETIMEDOUT;

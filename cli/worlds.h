@@ -20,7 +20,8 @@
 
 struct world_info {
 	char *id, *dir; /* dir: RUNTIME/worlds/ID */
-	char *kind;	/* "run" or "mount" */
+	char *kind;	/* "run", "standing" or "mount" */
+	char *digest;	/* of the policy it began with */
 	char *workspace, *session, *mode;
 	char *mountpoint; /* NULL: none */
 	char *json;	  /* info.json as it is, without newline */
@@ -62,7 +63,7 @@ void worlds_import_left(void);
 #define WORLD_ID_LEN 8
 int worlds_new_id(char *ret_id);
 
-/* Waits until a world is gone; -ETIMEDOUT. */
-int worlds_await_end(const struct world_info *world, int timeout_ms);
+/* Waits until the world in `dir` is gone; -ETIMEDOUT. */
+int worlds_await_end(const char *dir, int timeout_ms);
 
 #endif

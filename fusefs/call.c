@@ -7,7 +7,8 @@
  * backing file system applies the caller's umask, or a default ACL instead of
  * it, exactly as for a local call.  Each drops every capability but those of
  * the list below; above all CAP_FSETID, whose holder's writes would leave
- * setuid and setgid bits on the file.
+ * setuid and setgid bits on the file.  CAP_SYS_ADMIN is kept, but not in effect,
+ * where data passes through: the kernel takes a backing file from nobody else.
  *
  * With multi_uid the thread takes on the caller's ids for the one system call
  * that the caller is judged by, and is itself for everything else: finding an
@@ -40,6 +41,9 @@ struct serving {
 	uid_t ids_uid;
 	gid_t ids_gid;
 	bool has_ids;
+	/* For fs_call_as_admin(). */
+	uint32_t caps;
+	bool may_admin;
 };
 
 static __thread struct serving serving;
@@ -53,8 +57,9 @@ static const unsigned int kept_caps[] = {
 	CAP_SETUID, CAP_SETGID,	      CAP_SETFCAP,
 };
 
+/* `admin`: CAP_SYS_ADMIN can be had back by fs_call_as_admin(). */
 static void
-drop_caps(void)
+drop_caps(bool admin)
 {
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3,
 						 0 };
@@ -65,20 +70,23 @@ drop_caps(void)
 		keep |= 1u << kept_caps[i];
 	if (syscall(SYS_capget, &head, data) < 0)
 		return;
-	data[0].permitted &= keep;
-	data[0].effective = data[0].permitted;
+	if (admin)
+		serving.may_admin = data[0].permitted & (1u << CAP_SYS_ADMIN);
+	data[0].permitted &= keep | (admin ? 1u << CAP_SYS_ADMIN : 0);
+	data[0].effective = data[0].permitted & keep;
+	serving.caps = data[0].permitted;
 	data[0].inheritable = 0;
 	memset(&data[1], 0, sizeof(data[1]));
 	(void)syscall(SYS_capset, &head, data);
 }
 
 static void
-become_serving(void)
+become_serving(const struct fs *fs)
 {
 	(void)unshare(CLONE_FS);
 	serving.umask = umask(0);
 	(void)umask(serving.umask);
-	drop_caps();
+	drop_caps(fs->config.passthrough);
 	serving.ready = true;
 }
 
@@ -86,12 +94,34 @@ void
 fs_call_start(struct fs_call *call, struct fs *fs, const struct fuse_ctx *ctx)
 {
 	if (!serving.ready)
-		become_serving();
+		become_serving(fs);
 	atomic_fetch_add_explicit(&fs->requests, 1, memory_order_relaxed);
 	*call = (struct fs_call){
-		.fs = fs, .pid = ctx->pid, .uid = ctx->uid, .gid = ctx->gid
+		.fs = fs,
+		.begun = atomic_load(&fs->changes),
+		.pid = ctx->pid,
+		.uid = ctx->uid,
+		.gid = ctx->gid,
 	};
 	fs_policy_enter(call);
+}
+
+int
+fs_call_as_admin(bool on)
+{
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3,
+						 0 };
+	struct __user_cap_data_struct data[2] = { { 0 }, { 0 } };
+
+	if (!serving.ready)
+		return 0; /* not one of ours: it has what it has */
+	if (!serving.may_admin)
+		return -EPERM;
+	data[0].permitted = serving.caps;
+	data[0].effective = serving.caps;
+	if (!on)
+		data[0].effective &= ~(1u << CAP_SYS_ADMIN);
+	return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
 }
 
 void

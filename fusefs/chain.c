@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "fusefs/places.h"
 
 /* Deeper than any tree that a path of PATH_MAX bytes reaches. */
 #define CHAIN_MAX 16384
@@ -125,8 +126,9 @@ forget_place_in(struct fs *fs, struct fs_inode *inode,
 	*ret_parent = NULL;
 	fs_shard_lock(shard);
 	if (inode->parent && inode->parent == parent) {
+		fs_places_remove(fs, inode);
 		old = take_ptr(&inode->parent);
-		name = take_ptr(&inode->name);
+		name = fs_inode_take_name(inode);
 	} else if (inode->parent) {
 		*ret_parent = fs_inode_ref(inode->parent);
 	}
@@ -156,20 +158,13 @@ fs_place_unring(struct fs *fs, struct fs_inode *inode, struct fs_inode *parent)
 void
 fs_place_disown(struct fs *fs, const struct fs_inode *dir, const char *name)
 {
-	for (size_t s = 0; s < FS_SHARDS; s++) {
-		struct fs_shard *shard = &fs->shards[s];
+	struct fs_inode *found[16];
+	size_t n = fs_places_find(fs, dir, name, found, 16);
 
-		fs_shard_lock(shard);
-		for (size_t b = 0; b < shard->n_buckets; b++) {
-			struct fs_inode *inode = shard->buckets[b];
-
-			for (; inode; inode = inode->next)
-				if (inode->parent == dir && inode->name &&
-				    fs_inode_is_dir(inode) &&
-				    strcmp(inode->name, name) == 0)
-					inode->flags |= FS_INODE_STALE;
-		}
-		fs_shard_unlock(shard);
+	for (size_t i = 0; i < n; i++) {
+		if (fs_inode_is_dir(found[i]))
+			fs_inode_set_stale(fs, found[i]);
+		fs_inode_put(fs, found[i]);
 	}
 }
 

@@ -108,9 +108,9 @@ fs_hold_done(struct fs_hold *hold)
 	fs_shard_lock(shard);
 	if (--inode->fd_users == 0 && !(inode->flags & FS_INODE_PINNED)) {
 		if (fs_inode_is_dir(inode)) {
-			inode->idle_prev = shard->idle_last;
+			fs_dir_of(inode)->idle_prev = shard->idle_last;
 			if (shard->idle_last)
-				shard->idle_last->idle_next = inode;
+				fs_dir_of(shard->idle_last)->idle_next = inode;
 			else
 				shard->idle_first = inode;
 			shard->idle_last = inode;

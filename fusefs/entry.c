@@ -13,9 +13,11 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "fusefs/echo.h"
 #include "fusefs/fence.h"
 #include "fusefs/inodes.h"
 #include "fusefs/ops.h"
+#include "fusefs/watch.h"
 
 uint64_t
 fs_served_ino(uint32_t dev, uint64_t ino)
@@ -42,7 +44,7 @@ fs_attr(struct fs *fs, uint32_t dev, const struct statx *stx,
 		.st_ctim = { stx->stx_ctime.tv_sec, stx->stx_ctime.tv_nsec },
 	};
 
-	(void)fs;
+	fs_owner_shown(fs, &attr);
 	*ret_attr = attr;
 }
 
@@ -103,6 +105,7 @@ is_own_mount(const struct fs *fs, int dirfd, const char *name)
 	       makedev(stx.stx_dev_major, stx.stx_dev_minor) == fs->own_device;
 }
 
+/* Without time-outs: those come last. */
 static void
 fill_entry(struct fs *fs, struct fs_inode *inode, const struct statx *stx,
 	   struct fuse_entry_param *ret_entry)
@@ -111,8 +114,6 @@ fill_entry(struct fs *fs, struct fs_inode *inode, const struct statx *stx,
 		.ino = fs_node_id(fs, inode),
 		/* For file handles: an address may be used again. */
 		.generation = inode->btime ^ inode->ino,
-		.attr_timeout = fs->timeouts.attr,
-		.entry_timeout = fs->timeouts.entry,
 	};
 
 	fs_attr(fs, inode->dev, stx, &entry.attr);
@@ -149,10 +150,49 @@ lookup_root(struct fs_call *call, const char *name,
 			return r;
 		fs_inode_put(fs, *ret_inode);
 		fill_entry(fs, root, &stx, ret_entry);
-		ret_entry->entry_timeout = 0;
 		return 0;
 	}
 	return -ENOENT;
+}
+
+int
+fs_enter(struct fs_call *call, struct fs_inode *dir, const char *name,
+	 const struct statx *stx, struct fuse_entry_param *ret_entry,
+	 struct fs_inode **ret_inode)
+{
+	struct fs *fs = call->fs;
+	struct fs_marks dir_marks, marks;
+	struct fs_seen seen = {
+		.parent = dir, .name = name, .marks = &marks, .counted = true
+	};
+	struct fs_ident ident;
+	int r;
+
+	r = fence_dir_marks(call, dir, &dir_marks);
+	if (r == 0)
+		r = fence_child_marks(call, &dir_marks, name,
+				      S_ISDIR(stx->stx_mode), &marks);
+	if (r == 0 && (marks.flags & FS_INODE_HIDDEN))
+		r = -ENOENT;
+	if (r == 0)
+		r = fs_ident_of(fs, stx, &ident);
+	if (r == 0)
+		r = fs_inode_upsert(fs, &ident, &seen, ret_inode);
+	if (r != 0)
+		return r;
+
+	/* The kernel's count keeps it from here on. */
+	fs_inode_put(fs, *ret_inode);
+	fill_entry(fs, *ret_inode, stx, ret_entry);
+	ret_entry->attr_timeout =
+		fs_watch_attr_timeout(fs, *ret_inode, stx, call->begun);
+	ret_entry->entry_timeout =
+		fs_watch_entry_timeout(fs, dir, stx, call->begun);
+	/* inotify_add_watch() on it is to be seen: by a LOOKUP (below). */
+	if (fs_echo_is_on(fs) && fs_inode_is_dir(*ret_inode) &&
+	    !fs_watch_is_settled(*ret_inode))
+		ret_entry->entry_timeout = 0;
+	return 0;
 }
 
 int
@@ -161,11 +201,6 @@ fs_lookup_entry(struct fs_call *call, struct fs_inode *dir, int dirfd,
 		struct fs_inode **ret_inode)
 {
 	struct fs *fs = call->fs;
-	struct fs_marks dir_marks, marks;
-	struct fs_seen seen = {
-		.parent = dir, .name = name, .marks = &marks, .counted = true
-	};
-	struct fs_ident ident;
 	struct statx stx;
 	int r;
 
@@ -175,29 +210,39 @@ fs_lookup_entry(struct fs_call *call, struct fs_inode *dir, int dirfd,
 		return lookup_root(call, name, ret_entry, ret_inode);
 	if (is_own_mount(fs, dirfd, name))
 		return -ELOOP;
+	fs_watch_add(fs, dir, dirfd);
+	call->begun = atomic_load(&fs->changes);
 	r = fs_statx_at(dirfd, name, &stx);
 	if (r < 0)
 		return r;
 	if (S_ISDIR(stx.stx_mode) && fs_is_own_dir(fs, &stx))
 		return -ENOENT;
+	return fs_enter(call, dir, name, &stx, ret_entry, ret_inode);
+}
 
-	r = fence_dir_marks(call, dir, &dir_marks);
-	if (r == 0)
-		r = fence_child_marks(call, &dir_marks, name,
-				      S_ISDIR(stx.stx_mode), &marks);
-	if (r == 0 && (marks.flags & FS_INODE_HIDDEN))
-		r = -ENOENT;
-	if (r == 0)
-		r = fs_ident_of(fs, &stx, &ident);
-	if (r == 0)
-		r = fs_inode_upsert(fs, &ident, &seen, ret_inode);
-	if (r != 0)
-		return r;
+/*
+ * A directory is watched from its first LOOKUP on: else its attributes could
+ * not be kept, and would be asked for at the next step into it.  One that is
+ * listed only is not worth it yet.
+ */
+static void
+watch_found(struct fs_call *call, struct fs_inode *inode,
+	    struct fuse_entry_param *entry)
+{
+	_cleanup_(fs_hold_done) struct fs_hold hold = FS_HOLD_NONE;
+	struct fs *fs = call->fs;
+	struct statx stx;
 
-	/* The kernel's count keeps it from here on. */
-	fs_inode_put(fs, *ret_inode);
-	fill_entry(fs, *ret_inode, &stx, ret_entry);
-	return 0;
+	if (!fs_inode_is_dir(inode) || fs_watch_is_settled(inode) ||
+	    fs_hold(fs, inode, &hold) < 0)
+		return;
+	fs_watch_add(fs, inode, hold.fd);
+	call->begun = atomic_load(&fs->changes);
+	if (fs_statx_fd(hold.fd, &stx) < 0)
+		return;
+	fs_attr(fs, inode->dev, &stx, &entry->attr);
+	entry->attr_timeout =
+		fs_watch_attr_timeout(fs, inode, &stx, call->begun);
 }
 
 void
@@ -218,8 +263,10 @@ fs_do_lookup(struct fs_call *call, fuse_ino_t parent, const char *name,
 	r = fs_hold(call->fs, fs_inode_peek(call->fs, parent), &dir);
 	if (r < 0)
 		return r;
-	return fs_lookup_entry(call, dir.inode, dir.fd, name, ret_entry,
-			       &inode);
+	r = fs_lookup_entry(call, dir.inode, dir.fd, name, ret_entry, &inode);
+	if (r == 0)
+		watch_found(call, inode, ret_entry);
+	return r;
 }
 
 /*
@@ -230,8 +277,7 @@ static bool
 may_cache_absence(const struct fs_call *call, fuse_ino_t parent,
 		  const char *name)
 {
-	return call->fs->timeouts.negative > 0 &&
-	       !atomic_load(&call->fs->has_hide) &&
+	return !atomic_load(&call->fs->has_hide) &&
 	       !fs_name_is_reserved(call->fs, fs_inode_peek(call->fs, parent),
 				    name);
 }
@@ -251,7 +297,9 @@ fs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 
 	if (absent) {
 		entry = (struct fuse_entry_param){
-			.entry_timeout = call.fs->timeouts.negative
+			.entry_timeout = fs_watch_entry_timeout(
+				call.fs, fs_inode_peek(call.fs, parent), NULL,
+				call.begun)
 		};
 		r = 0;
 	}

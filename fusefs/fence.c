@@ -25,6 +25,17 @@ void
 fence_step_end(struct fence_step *step)
 {
 	gitguard_end(&step->git);
+	if (step->moving)
+		(void)pthread_rwlock_unlock(step->moving);
+	step->moving = NULL;
+}
+
+static void
+hold_places(struct fs_call *call, bool alone, struct fence_step *step)
+{
+	step->moving = &call->fs->moving;
+	(void)(alone ? pthread_rwlock_wrlock(step->moving)
+		     : pthread_rwlock_rdlock(step->moving));
 }
 
 /* ---- marks ---- */
@@ -265,6 +276,7 @@ fence_name(struct fs_call *call, enum policy_op op, const struct fence_at *at,
 {
 	int r;
 
+	hold_places(call, false, ret_step);
 	ret_step->verdict = judge_name(call, op, at, ret_step);
 	if (ret_step->verdict.error == 0)
 		return 0;
@@ -382,6 +394,7 @@ fence_rename(struct fs_call *call, const struct fence_at *from,
 	struct statx stx;
 	int r;
 
+	hold_places(call, from->is_dir || to->is_dir, ret_step);
 	ret_step->verdict = judge_rename(call, from, to, flags, ret_step);
 	if (ret_step->verdict.error == 0)
 		return 0;
@@ -460,6 +473,7 @@ fence_link(struct fs_call *call, struct fs_inode *inode,
 {
 	int r;
 
+	hold_places(call, false, ret_step);
 	ret_step->verdict = judge_link(call, inode, from, to, ret_step);
 	if (ret_step->verdict.error == 0)
 		return 0;

@@ -12,9 +12,9 @@
  *     errno, and nothing is recorded;
  *   - a refusal is on record before the handler gets its errno.
  *
- * A step that was allowed may hold the git guard's lock until
- * fence_step_end(): the system call it judged comes before that, the reply
- * after it.
+ * A step on names holds fs->moving until fence_step_end(), and one that was
+ * allowed may hold the git guard's lock as well: the system call it judged
+ * comes before that, the reply after it.
  */
 
 #include "fusefs/fs_priv.h"
@@ -35,6 +35,7 @@ struct fence_at {
 struct fence_step {
 	struct policy_verdict verdict;
 	struct gitguard_check git;
+	pthread_rwlock_t *moving; /* held */
 };
 void fence_step_end(struct fence_step *step);
 

@@ -12,12 +12,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
+#include "base/fd.h"
 #include "fusefs/fence.h"
 #include "fusefs/fs.h"
 #include "fusefs/gitguard.h"
@@ -37,22 +36,6 @@ static void
 place_fini(struct place *place)
 {
 	closep(&place->dirfd);
-}
-
-static int
-open_beneath(const char *root, const char *rest)
-{
-	struct open_how how = { .flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-				.resolve =
-					RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
-	_cleanup_(closep) int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = (int)syscall(SYS_openat2, fd, *rest ? rest : ".", &how,
-			 sizeof(how));
-	return r < 0 ? -errno : r;
 }
 
 /* Walks the parents' names: what the rules and the guard know there. */
@@ -104,7 +87,7 @@ find_place(struct policy *policy, const char *path, struct place *ret_place)
 	r = walk(policy, ret_place);
 	if (r < 0)
 		return r;
-	r = open_beneath(policy->roots[root].path, ret_place->parent);
+	r = fd_open_beneath(policy->roots[root].path, 0, ret_place->parent);
 	if (r < 0)
 		return 1;
 	ret_place->dirfd = r;
@@ -191,6 +174,7 @@ ask_disk(struct policy *policy, enum policy_op op, const struct place *from,
 		return 0;
 	}
 	r = ask_git(policy, op, from, to, &check);
+	answer->by_content = r == 0 && check.action != GITGUARD_PLAIN;
 	if (r == 0)
 		return 0;
 	if (check.verdict.error == 0)

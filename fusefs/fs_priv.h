@@ -30,6 +30,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -43,9 +44,12 @@
 #include "policy/policy.h"
 #include "policy/rules.h"
 
+struct fs_backing;
 struct fs_dirbuf;
+struct fs_echo;
 struct fs_handle;
 struct fs_notify;
+struct fs_serve;
 struct fs_shard;
 struct gitguard;
 struct gitguard_small;
@@ -58,31 +62,62 @@ enum fs_inode_flag {
 	FS_INODE_IDLE = 1 << 3,	     /* on its shard's list of idle fds */
 	FS_INODE_ROOT = 1 << 5,	     /* of the session; set once */
 	FS_INODE_STALE = 1 << 4,     /* its number belongs to another object */
+	FS_INODE_WATCHED = 1 << 6,   /* directory: changes in it are told */
+	FS_INODE_UNWATCHED = 1 << 7, /* directory: … and cannot be */
+	FS_INODE_ADRIFT = 1 << 6,    /* other: the host took its name away */
+	FS_INODE_LOCKED = 1 << 7,    /* file: locks were asked for, ever */
 };
 
+/*
+ * There is one for each name that the kernel has looked up, so every byte of it
+ * counts: what only directories need lies before the inode of one, and the name
+ * that it was first seen under lies behind.
+ */
 struct fs_inode {
-	struct fs_inode *next;	   /* bucket */
-	struct fs_inode *parent;   /* NULL: a root of the session */
-	char *name;		   /* in `parent`; owned */
-	struct fs_handle *handles; /* open files, newest first */
-	struct fs_inode *idle_prev, *idle_next;
+	struct fs_inode *next;	     /* bucket */
+	struct fs_inode *place_next; /* bucket of places.c, by its lock */
+	struct fs_inode *parent;     /* NULL: a root of the session */
+	char *name;		     /* in `parent`: `tail`, or allocated */
+	struct fs_handle *handles;   /* open files, newest first */
 	union {
 		const struct rule_state *state; /* directory: rules below it */
 		uint64_t stamp; /* file: what the page cache was read from */
 	};
-	uint64_t ino;	  /* backing inode number */
-	uint64_t nlookup; /* the kernel's count */
+	uint64_t ino; /* backing inode number */
 	atomic_uint refs;
-	int fd;		       /* O_PATH, or -1 */
-	uint32_t fd_users;     /* who must not see it closed */
-	uint32_t dev;	       /* index of the device, see fs_dev_index() */
-	uint32_t btime;	       /* hash of the birth time */
-	uint32_t policy_gen;   /* of state and flags */
+	uint32_t nlookup;    /* the kernel's count; FS_LOOKUPS_MAX: at least */
+	int fd;		     /* O_PATH, or -1 */
+	uint32_t fd_users;   /* who must not see it closed */
+	uint32_t btime;	     /* hash of the birth time */
+	uint32_t policy_gen; /* of state and flags */
+	union {
+		uint32_t watch_key; /* of a watched directory, see watch.c */
+		atomic_ushort maps; /* file: opened to be written unseen */
+	};
 	uint8_t type;	       /* S_IFMT bits of the mode, >> 12 */
 	_Atomic uint8_t flags; /* enum fs_inode_flag; set under the lock */
 	uint8_t root;	       /* of a root: its index in policy->roots */
 	uint8_t below;	       /* directory: gitguard_below() of it */
+	uint8_t dev;	       /* index of the device, see fs_dev_index() */
+	char tail[7];	       /* as long as that name needs it */
 };
+
+#define FS_LOOKUPS_MAX UINT32_MAX
+
+/* So many inodes, at most, lie in one bucket of their tables on average. */
+#define FS_PER_BUCKET 4
+
+struct fs_dir {
+	struct fs_inode *idle_prev, *idle_next;
+	struct fs_inode inode;
+};
+
+static inline struct fs_dir *
+fs_dir_of(struct fs_inode *inode)
+{
+	return (struct fs_dir *)((char *)inode -
+				 offsetof(struct fs_dir, inode));
+}
 
 /* An open file or directory; fi->fh is its address. */
 struct fs_handle {
@@ -98,17 +133,21 @@ struct fs_handle {
 	gid_t gid;
 	struct fs_dirbuf *dir; /* a directory's read position; else NULL */
 	struct gitguard_small *small; /* content judged at each write */
+	struct fs_backing *backing;   /* passed through to, or NULL */
 };
 
-/* One device of the served tree; index 0 is the workspace's own. */
-#define FS_DEVS_MAX 256
-
-/*
- * How long the kernel may answer by itself, in seconds.  One place, because
- * notification-driven coherence will want other numbers.
- */
+/* How long the kernel may answer by itself, in seconds; see watch.h. */
 struct fs_timeouts {
 	double entry, attr, negative;
+};
+
+/* Who the server is to the disk; see owner.c. */
+struct fs_owner {
+	bool maps; /* other ids are unknown where the mount is */
+	uid_t uid;
+	gid_t gid;
+	gid_t *groups; /* owned */
+	size_t n_groups;
 };
 
 /* A directory that is never served, whatever leads to it. */
@@ -118,11 +157,13 @@ struct fs_own_dir {
 	bool above; /* it only holds one */
 };
 
-#define FS_SHARDS 64
+#define FS_SHARDS  64
+#define FS_WRITERS 64
 
 struct fs {
 	struct fs_config config;
-	struct fs_timeouts timeouts;
+	struct fs_timeouts timeouts;	   /* where changes are told … */
+	struct fs_timeouts short_timeouts; /* … and where they are not */
 	struct fuse_session *session;
 	pthread_t thread; /* runs the session's loop */
 	bool running;
@@ -134,22 +175,40 @@ struct fs {
 	atomic_uint epoch;
 	atomic_uint in_epoch[2];
 	pthread_mutex_t swap_lock; /* one swap at a time */
+	/*
+	 * Held by who makes a name, from its judgement to the end, and alone
+	 * by who moves a directory: what holds below it depends on its place.
+	 */
+	pthread_rwlock_t moving;
 
 	struct fs_inode *roots[LIMIT_ROOTS]; /* NULL: not served by FUSE */
 	size_t n_roots;
-	struct fs_shard *shards;  /* FS_SHARDS of them */
-	pthread_mutex_t dev_lock; /* appending to devs */
-	dev_t devs[FS_DEVS_MAX];
+	struct fs_shard *shards; /* FS_SHARDS of them */
+	struct fs_places *places;
+	pthread_mutex_t dev_lock;  /* appending to devs */
+	dev_t devs[LIMIT_DEVICES]; /* the first is the workspace's own */
 	atomic_uint n_devs;
 
 	struct fs_notify *notify;
+	struct fs_watch *watch;
+	atomic_uint changes;	/* batches of the host's, seen; see watch.h */
+	atomic_bool can_expire; /* the kernel knows FUSE_EXPIRE_ONLY */
+	struct fs_echo *echo;	/* NULL: there can be none */
+	atomic_bool echoing;	/* somebody inside watches; see echo.h */
+	struct fs_serve *serve;
 	struct gitguard *guard;
 	struct locks *locks;
 
+	struct fs_owner owner;
 	struct fs_own_dir *own_dirs;
 	size_t n_own_dirs;
 	dev_t own_device; /* of this mount, if it is visible to us; 0: not known */
 	atomic_uint_fast64_t init_unique; /* of INIT, while it is answered */
+	uint32_t init_flags, init_flags2; /* to be added to that answer */
+	atomic_int passing;		  /* enum fs_passing */
+	_Atomic(struct fs_backing *) unbacked; /* to be given back */
+	/* Process and milliseconds: see passthrough.h. */
+	atomic_uint_fast64_t writers[FS_WRITERS];
 	atomic_uint_fast64_t requests;
 	atomic_uint copies;   /* copy_file_range, under way */
 	atomic_bool has_hide; /* a hide rule may be in force */
@@ -166,6 +225,7 @@ struct fs_call {
 	struct policy *policy; /* borrowed */
 	unsigned int policy_gen;
 	unsigned int epoch;
+	unsigned int begun; /* fs->changes before the disk was looked at */
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
@@ -181,6 +241,9 @@ fs_handle_of(const struct fuse_file_info *fi)
 {
 	return (struct fs_handle *)(uintptr_t)fi->fh; /* NOLINT */
 }
+
+/* session.c: how many sessions this process serves at the moment. */
+unsigned int fs_sessions(void);
 
 /* ---- inodes.c: the table ---- */
 
@@ -212,6 +275,8 @@ fs_inode_is_symlink(const struct fs_inode *inode)
 }
 
 struct fs_inode *fs_inode_ref(struct fs_inode *inode);
+/* Takes a reference unless the inode is already being freed. */
+bool fs_inode_ref_alive(struct fs_inode *inode);
 /* Drops one reference; frees what nobody knows any more.  Returns NULL. */
 struct fs_inode *fs_inode_put(struct fs *fs, struct fs_inode *inode);
 

@@ -19,12 +19,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/fd.h"
+#include "base/limits.h"
 #include "fusefs/gitguard_priv.h"
 
 struct gitguard {
 	pthread_mutex_t lock; /* makes judging and doing one step */
 	/* Git directories made here, by descriptor: they may be moved. */
-	int born[GITGUARD_BORN_MAX];
+	int born[LIMIT_GITBORN];
 	size_t n_born;
 };
 
@@ -122,7 +124,7 @@ note_birth(struct gitguard *guard, int dirfd)
 {
 	int fd;
 
-	if (!guard || guard->n_born == GITGUARD_BORN_MAX)
+	if (!guard || guard->n_born == LIMIT_GITBORN)
 		return;
 	for (size_t i = 0; i < guard->n_born; i++)
 		if (is_same_dir(guard->born[i], dirfd))
@@ -141,7 +143,7 @@ gitguard_born(struct gitguard *guard,
 	pthread_mutex_lock(&guard->lock);
 	for (size_t i = 0; i < guard->n_born; i++)
 		if (gg_is_gitdir(guard->born[i], GG_OTHER) &&
-		    gg_path(guard->born[i], path) == 0)
+		    fd_path(guard->born[i], path) == 0)
 			each(data, path);
 	pthread_mutex_unlock(&guard->lock);
 }
@@ -179,7 +181,7 @@ judge_completion(int dirfd, enum gg_name class, struct gitguard_check *check)
 		return r;
 	check->replaced = true;
 	note_birth(check->held, dirfd);
-	return gg_seal(dirfd);
+	return gg_seal(dirfd, check);
 }
 
 static bool
@@ -275,23 +277,27 @@ check_class(enum policy_op op, enum gg_name class, const struct gitguard_at *at,
 		r = is_making(op) ? judge_completion(at->dirfd, class, check)
 				  : 0;
 		return r < 0 ? r : check_small(op, class, at, check);
-	case GG_GITDIR:
-		return gg_is_gitdir(at->dirfd, GG_OTHER)
-			       ? check_small(op, class, at, check)
-			       : 0;
 	case GG_CONFIG:
 		return gg_is_gitdir(at->dirfd, GG_OTHER)
 			       ? check_config(op, at, check)
 			       : 0;
+	case GG_GITDIR:
 	case GG_INDEX:
 		return gg_is_gitdir(at->dirfd, GG_OTHER)
 			       ? check_small(op, class, at, check)
 			       : 0;
 	case GG_HOOKS:
 	case GG_INFO:
+	case GG_PICKS:
 		return gg_is_gitdir(at->dirfd, GG_OTHER)
 			       ? check_reserved_dir(op, at, check)
 			       : 0;
+	case GG_STRATEGY:
+		if (!gg_is_picks(at->dirfd))
+			return 0;
+		return op == POLICY_OP_SYMLINK
+			       ? refuse(check)
+			       : check_small(op, class, at, check);
 	case GG_ATTRIBUTES:
 		return gg_is_info(at->dirfd) ? refuse(check) : 0;
 	case GG_DOTGIT:
@@ -377,6 +383,8 @@ check_leaving(const struct move *move, struct gitguard_check *check)
 	case GG_INDEX:
 	case GG_DOTGIT:
 	case GG_TODO:
+	case GG_PICKS:
+	case GG_STRATEGY:
 		break;
 	}
 	return 0;
@@ -428,6 +436,8 @@ check_becoming_reserved(const struct move *move, struct gitguard_check *check)
 
 	if (ok && move->to_class == GG_HOOKS)
 		ok = gg_hooks_are_harmless(from->dirfd, from->name);
+	else if (ok && move->to_class == GG_PICKS)
+		ok = gg_picks_are_harmless(from->dirfd, from->name);
 	else if (ok)
 		ok = gg_info_is_harmless(from->dirfd, from->name);
 	return ok ? 0 : refuse(check);
@@ -461,8 +471,12 @@ check_arriving(const struct move *move, struct gitguard_check *check)
 		return gg_is_gitdir(to->dirfd, GG_OTHER)
 			       ? check_published(move, check)
 			       : 0;
+	case GG_STRATEGY:
+		return gg_is_picks(to->dirfd) ? check_published(move, check)
+					      : 0;
 	case GG_HOOKS:
 	case GG_INFO:
+	case GG_PICKS:
 		return gg_is_gitdir(to->dirfd, GG_OTHER)
 			       ? check_becoming_reserved(move, check)
 			       : 0;
@@ -486,7 +500,7 @@ is_in_modules(const struct gitguard_at *at)
 
 	if (strcmp(at->name, "modules") == 0)
 		return true;
-	return gg_path(at->dirfd, path) < 0 ||
+	return fd_path(at->dirfd, path) < 0 ||
 	       gg_has_component(path, "modules");
 }
 
@@ -590,9 +604,12 @@ is_guarded_file(const struct gitguard_at *at)
 		return gg_is_gitdir(at->dirfd, GG_OTHER);
 	case GG_ATTRIBUTES:
 		return gg_is_info(at->dirfd);
+	case GG_STRATEGY:
+		return gg_is_picks(at->dirfd);
 	case GG_DOTGIT:
 	case GG_TODO:
 		return true;
+	case GG_PICKS:
 	case GG_OTHER:
 	case GG_HEAD:
 	case GG_OBJECTS:
@@ -618,7 +635,7 @@ check_link(const struct gitguard_at *from, const struct gitguard_at *to,
 		return refuse(check);
 	if (is_guarded_file(to))
 		return refuse(check);
-	if ((class == GG_HOOKS || class == GG_INFO) &&
+	if ((class == GG_HOOKS || class == GG_INFO || class == GG_PICKS) &&
 	    gg_is_gitdir(to->dirfd, GG_OTHER))
 		return refuse(check);
 	if (class == GG_COMMONDIR && gg_is_gitdir(to->dirfd, class))
@@ -672,7 +689,7 @@ gitguard_check_fd(struct gitguard *guard, const struct policy *policy,
 
 	*ret_check = (struct gitguard_check){ .policy = policy };
 	if (!policy->git_guard || fstat(fd, &st) < 0 || st.st_nlink == 0 ||
-	    gg_path(fd, path) < 0 || policy_root_of(policy, path, &rest) < 0 ||
+	    fd_path(fd, path) < 0 || policy_root_of(policy, path, &rest) < 0 ||
 	    *rest == '\0')
 		return 0;
 	slash = strrchr(path, '/');

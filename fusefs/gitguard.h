@@ -47,9 +47,8 @@ DEFINE_CLEANUP(gitguard)
 
 /*
  * Calls `each` with the path of every git directory that came to be through
- * this guard and is one still: the first GITGUARD_BORN_MAX, oldest first.
+ * this guard and is one still: the first LIMIT_GITBORN, oldest first.
  */
-#define GITGUARD_BORN_MAX 64
 void gitguard_born(struct gitguard *guard,
 		   void (*each)(void *data, const char *path), void *data);
 

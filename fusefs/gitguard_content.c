@@ -103,7 +103,7 @@ is_served_fd(const struct policy *policy, int dirfd)
 {
 	char path[PATH_MAX];
 
-	return gg_path(dirfd, path) == 0 && gg_is_served(policy, path);
+	return fd_path(dirfd, path) == 0 && gg_is_served(policy, path);
 }
 
 /*
@@ -118,7 +118,7 @@ is_trusted(int dirfd, const struct gitguard_check *check)
 	const char *rest;
 	int i;
 
-	if (gg_path(dirfd, path) < 0 || !gg_is_served(check->policy, path))
+	if (fd_path(dirfd, path) < 0 || !gg_is_served(check->policy, path))
 		return false;
 	i = policy_root_of(check->policy, path, &rest);
 	return *rest == '\0' ||
@@ -354,7 +354,7 @@ worktree_ok(void *data, const char *value)
 	const char *rest;
 	size_t len;
 
-	if (gg_path(place->dirfd, gitdir) < 0)
+	if (fd_path(place->dirfd, gitdir) < 0)
 		return false;
 	len = holder_len(place, gitdir);
 	rest = len > 0 ? after_ups(value, gitdir + len + 1) : NULL;
@@ -494,6 +494,9 @@ gg_kind_of(enum gg_name class, const char *name)
 		return GG_KIND_INDEX;
 	if (class == GG_TODO)
 		return GG_KIND_TODO;
+	if (class == GG_STRATEGY)
+		return strlen(name) > strlen("opts") ? GG_KIND_STRATEGY
+						     : GG_KIND_OPTS;
 	return class == GG_GITDIR ? GG_KIND_GITDIR : GG_KIND_NONE;
 }
 
@@ -510,6 +513,10 @@ gg_judge(enum gg_kind kind, int dirfd, const char *data, size_t len,
 		return judge_index(dirfd, data, len, check);
 	if (kind == GG_KIND_TODO)
 		return judge_todo(dirfd, data, len, check);
+	if (kind == GG_KIND_STRATEGY || kind == GG_KIND_OPTS)
+		return gg_strategy_is_git_s(kind, data, len)
+			       ? 0
+			       : gg_refuse(check, "git-strategy");
 
 	copy = strndup(data, len);
 	if (!copy || strlen(copy) != len)
@@ -525,6 +532,8 @@ gg_judge(enum gg_kind kind, int dirfd, const char *data, size_t len,
 	case GG_KIND_CONFIG_WORKTREE:
 	case GG_KIND_INDEX:
 	case GG_KIND_TODO:
+	case GG_KIND_STRATEGY:
+	case GG_KIND_OPTS:
 	case GG_KIND_NONE:
 		break;
 	}
@@ -581,6 +590,7 @@ gg_judge_dir(int dirfd, struct gitguard_check *check)
 {
 	static const char *const reserved[] = { "hooks", "branches",
 						"remotes" };
+	static const char *const picks[] = { "rebase-merge", "sequencer" };
 	int r;
 
 	for (size_t i = 0; i < sizeof(contents) / sizeof(*contents); i++) {
@@ -602,13 +612,18 @@ gg_judge_dir(int dirfd, struct gitguard_check *check)
 	}
 	if (!is_absent(dirfd, "info") && !gg_info_is_harmless(dirfd, "info"))
 		return gg_refuse(check, "git-dir");
+	for (size_t i = 0; i < sizeof(picks) / sizeof(*picks); i++) {
+		if (!is_absent(dirfd, picks[i]) &&
+		    !gg_picks_are_harmless(dirfd, picks[i]))
+			return gg_refuse(check, "git-dir");
+	}
 	if (!gg_has_no_symlinks(dirfd, "."))
 		return gg_refuse(check, "git-dir");
 	return 0;
 }
 
 int
-gg_seal(int dirfd)
+gg_seal(int dirfd, struct gitguard_check *check)
 {
 	int r;
 
@@ -616,6 +631,9 @@ gg_seal(int dirfd)
 		_cleanup_(gg_bytes_fini) struct gg_bytes bytes = { 0 };
 
 		r = gg_read(dirfd, contents[i].name, &bytes);
+		/* Who had it open may have written since it was judged. */
+		if (r == 0)
+			r = judge_fresh(contents[i].kind, dirfd, &bytes, check);
 		if (r == 0)
 			r = gg_replace(dirfd, contents[i].name, &bytes);
 		if (r < 0 && r != -ENOENT)

@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/fd.h"
 #include "base/limits.h"
 #include "fusefs/gitguard_priv.h"
 #include "policy/gitconfig.h"
@@ -53,22 +54,6 @@ bool
 gg_has_head(int dirfd)
 {
 	return has(dirfd, "HEAD");
-}
-
-int
-gg_path(int dirfd, char ret_path[PATH_MAX])
-{
-	char link[32];
-	ssize_t len;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
-	len = readlink(link, ret_path, PATH_MAX);
-	if (len < 0)
-		return -errno;
-	if (len == PATH_MAX)
-		return -ENAMETOOLONG;
-	ret_path[len] = '\0';
-	return ret_path[0] == '/' ? 0 : -ENOENT;
 }
 
 bool
@@ -140,7 +125,7 @@ gg_resolve(const struct policy *policy, int dirfd, const char *path)
 
 	if (path[0] != '/')
 		return open_path(dirfd, path, false);
-	r = gg_path(dirfd, here);
+	r = fd_path(dirfd, here);
 	if (r < 0)
 		return r;
 	r = policy_root_of(policy, path, &rest);
@@ -159,7 +144,7 @@ gg_is_below_gitdir(const struct policy *policy, int dirfd)
 	const char *rest = path;
 	unsigned int depth;
 
-	if (gg_path(dirfd, path) < 0)
+	if (fd_path(dirfd, path) < 0)
 		return true;
 	if (policy_root_of(policy, path, &rest) < 0)
 		rest = path;
@@ -184,18 +169,34 @@ gg_is_reserved(const struct gitguard_at *dir)
 	return fd < 0 || gg_is_gitdir(fd, GG_OTHER);
 }
 
+static bool
+is_in_gitdir(int dirfd)
+{
+	_cleanup_(closep) int parent = open_up(dirfd, 1);
+
+	return parent < 0 || gg_is_gitdir(parent, GG_OTHER);
+}
+
 bool
 gg_is_info(int dirfd)
 {
-	_cleanup_(closep) int parent = -1;
 	struct stat self;
 
 	if (fstat(dirfd, &self) < 0)
 		return true;
-	if (!is_same(dirfd, "../info", &self))
-		return false;
-	parent = open_up(dirfd, 1);
-	return parent < 0 || gg_is_gitdir(parent, GG_OTHER);
+	return is_same(dirfd, "../info", &self) && is_in_gitdir(dirfd);
+}
+
+bool
+gg_is_picks(int dirfd)
+{
+	struct stat self;
+
+	if (fstat(dirfd, &self) < 0)
+		return true;
+	return (is_same(dirfd, "../rebase-merge", &self) ||
+		is_same(dirfd, "../sequencer", &self)) &&
+	       is_in_gitdir(dirfd);
 }
 
 /* ---- searching a tree ---- */
@@ -309,6 +310,20 @@ gg_info_is_harmless(int dirfd, const char *name)
 	return search_tree(dirfd, name, 0, is_not_attributes);
 }
 
+static bool
+is_no_strategy(int dirfd, const char *name, unsigned char type)
+{
+	(void)dirfd;
+	(void)type;
+	return gg_classify(name) != GG_STRATEGY;
+}
+
+bool
+gg_picks_are_harmless(int dirfd, const char *name)
+{
+	return search_tree(dirfd, name, 0, is_no_strategy);
+}
+
 bool
 gg_is_local_target(const char *target)
 {
@@ -332,6 +347,8 @@ gg_is_local_target(const char *target)
 	case GG_ATTRIBUTES:
 	case GG_DOTGIT:
 	case GG_TODO:
+	case GG_PICKS:
+	case GG_STRATEGY:
 		break;
 	}
 	return false;

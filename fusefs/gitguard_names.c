@@ -36,6 +36,10 @@ static const struct {
 	{ ".git", GG_DOTGIT },
 	{ "git~1", GG_DOTGIT },
 	{ "git-rebase-todo", GG_TODO },
+	{ "rebase-merge", GG_PICKS },
+	{ "sequencer", GG_PICKS },
+	{ "strategy", GG_STRATEGY },
+	{ "opts", GG_STRATEGY },
 };
 
 /*

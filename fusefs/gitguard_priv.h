@@ -27,6 +27,8 @@ enum gg_name {
 	GG_ATTRIBUTES, /* in info */
 	GG_DOTGIT,     /* in any directory */
 	GG_TODO,       /* git-rebase-todo, in any directory */
+	GG_PICKS,      /* rebase-merge, sequencer */
+	GG_STRATEGY,   /* strategy, opts, in one of those */
 };
 
 /*
@@ -54,12 +56,14 @@ bool gg_is_below_gitdir(const struct policy *policy, int dirfd);
 /* Whether a directory is hooks, branches or remotes of one, or below that. */
 bool gg_is_reserved(const struct gitguard_at *dir);
 
-/* Whether a directory is the info directory of one. */
+/* Whether a directory is the info directory of one; or of picks under way. */
 bool gg_is_info(int dirfd);
+bool gg_is_picks(int dirfd);
 
-/* Whether the entry is a directory that may become hooks (info). */
+/* Whether the entry is a directory that may become hooks (info, …). */
 bool gg_hooks_are_harmless(int dirfd, const char *name);
 bool gg_info_is_harmless(int dirfd, const char *name);
+bool gg_picks_are_harmless(int dirfd, const char *name);
 
 /*
  * Whether a symlink leads to a name beside it that is not guarded.  All others
@@ -84,9 +88,6 @@ bool gg_has_no_data(int dirfd);
 /* Whether no git directory of a linked work tree lies in the tree. */
 bool gg_has_no_commondir(int dirfd, const char *name);
 
-/* Absolute path of a directory. */
-int gg_path(int dirfd, char ret_path[PATH_MAX]);
-
 /* Whether a path has a component of this very name. */
 bool gg_has_component(const char *path, const char *component);
 
@@ -107,6 +108,8 @@ enum gg_kind {
 	GG_KIND_GITDIR,
 	GG_KIND_INDEX,
 	GG_KIND_TODO,
+	GG_KIND_STRATEGY,
+	GG_KIND_OPTS,
 };
 
 /* A private, NUL-terminated copy of a file's bytes. */
@@ -140,8 +143,11 @@ int gg_judge_removal(enum gg_kind kind, int dirfd,
  */
 int gg_judge_dir(int dirfd, struct gitguard_check *check);
 
-/* Replaces the guarded files of a directory by copies of themselves. */
-int gg_seal(int dirfd);
+/*
+ * Replaces the guarded files of a directory by copies of themselves, each
+ * judged once more.
+ */
+int gg_seal(int dirfd, struct gitguard_check *check);
 
 /*
  * Puts fresh bytes at the name, atomically and as a new inode, with the mode
@@ -161,6 +167,9 @@ bool gg_index_is_good(const char *data, size_t len, size_t hash);
  */
 bool gg_todo_runs_more(const struct gg_bytes *before, const char *data,
 		       size_t len);
+
+/* … and whether the strategy, or the options that name one, run git alone. */
+bool gg_strategy_is_git_s(enum gg_kind kind, const char *data, size_t len);
 
 /* Fills in the refusal; returns -EACCES. */
 int gg_refuse(struct gitguard_check *check, const char *format, ...)

@@ -20,9 +20,6 @@
 #include "base/limits.h"
 #include "fusefs/gitguard_priv.h"
 
-#define SMALL_MAX (64u << 10)
-#define INDEX_MAX (32u << 20) /* for those who write one directly */
-
 struct gitguard_small {
 	int fd;	   /* the file, O_RDWR */
 	int dirfd; /* its directory, O_PATH: relative paths start there */
@@ -59,9 +56,11 @@ max_of(const struct gitguard_small *small)
 {
 	switch (small->kind) {
 	case GG_KIND_INDEX:
-		return INDEX_MAX;
+		return LIMIT_GITINDEX_OPEN;
 	case GG_KIND_TODO:
 		return LIMIT_GITCONFIG;
+	case GG_KIND_STRATEGY:
+	case GG_KIND_OPTS:
 	case GG_KIND_NONE:
 	case GG_KIND_CONFIG:
 	case GG_KIND_CONFIG_WORKTREE:
@@ -70,7 +69,7 @@ max_of(const struct gitguard_small *small)
 	case GG_KIND_GITDIR:
 		break;
 	}
-	return SMALL_MAX;
+	return LIMIT_GITSMALL;
 }
 
 static int

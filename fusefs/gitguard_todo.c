@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The list of a rebase that is under way: `git rebase --continue` on the host
- * would run the commands in it.  A line is read as git does (sequencer.c): after
- * blanks the word exec, or its letter, and then something that ends it.
+ * What a rebase or cherry-pick under way is to do.  `git rebase --continue` on
+ * the host would run the commands in its list, and `git merge-STRATEGY`, which
+ * is a program of the work tree where the strategy's name has a slash; with
+ * `index` for a strategy, strategy_opts would name one.
+ *
+ * A line of the list is read as git does (sequencer.c): after blanks the word
+ * exec, or its letter, and then something that ends it.
  */
 
 #include <string.h>
 
 #include "fusefs/gitguard_priv.h"
+#include "policy/gitconfig.h"
 
 static bool
 runs_command(const char *line, size_t len)
@@ -68,4 +73,37 @@ gg_todo_runs_more(const struct gg_bytes *before, const char *data, size_t len)
 		len -= n + 1;
 	}
 	return false;
+}
+
+/* Those that run nothing; or the beginning of one, for it may go on. */
+static bool
+is_known_strategy(const char *name, size_t len)
+{
+	static const char *const known[] = { "ort", "recursive", "ours",
+					     "subtree" };
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+		if (strncmp(known[i], name, len) == 0)
+			return true;
+	return len == 0;
+}
+
+static int
+find_strategy(void *data, const char *key, const char *value)
+{
+	(void)data;
+	return strcmp(key, "options.strategy") == 0 && value &&
+	       !is_known_strategy(value, strlen(value));
+}
+
+bool
+gg_strategy_is_git_s(enum gg_kind kind, const char *data, size_t len)
+{
+	struct gitconfig_text text = { data, len };
+
+	if (kind == GG_KIND_OPTS)
+		return gitconfig_walk(&text, find_strategy, NULL) == 0;
+	if (len > 0 && data[len - 1] == '\n')
+		len--;
+	return is_known_strategy(data, len);
 }

@@ -10,6 +10,7 @@
 #include "fusefs/gitguard.h"
 #include "fusefs/inodes.h"
 #include "fusefs/ops.h"
+#include "fusefs/passthrough.h"
 
 static int
 handle_new(struct fs_call *call, const struct fs_handle *what,
@@ -24,6 +25,7 @@ handle_new(struct fs_call *call, const struct fs_handle *what,
 	handle->inode = fs_inode_ref(what->inode);
 	handle->fd = what->fd;
 	handle->small = what->small;
+	handle->backing = what->backing;
 	handle->flags = what->flags;
 	handle->pid = call->pid;
 	handle->uid = call->uid;
@@ -44,6 +46,19 @@ fs_handle_new(struct fs_call *call, struct fs_inode *inode, int fd, int flags,
 
 	if (r < 0)
 		(void)close(fd);
+	return r;
+}
+
+int
+fs_handle_new_file(struct fs_call *call, const struct fs_handle *what,
+		   struct fs_handle **ret_handle)
+{
+	int r = handle_new(call, what, ret_handle);
+
+	if (r < 0) {
+		(void)close(what->fd);
+		fs_backing_put(call->fs, what->backing);
+	}
 	return r;
 }
 
@@ -77,6 +92,7 @@ fs_handle_destroy(struct fs_handle *handle)
 		gitguard_small_free(handle->small); /* owns the descriptor */
 	else
 		(void)close(handle->fd);
+	(void)fs_backing_forget(handle->backing);
 	fs_dirbuf_free(handle->dir);
 	free(handle);
 }
@@ -88,6 +104,7 @@ fs_handle_put(struct fs *fs, struct fs_handle *handle)
 
 	if (atomic_fetch_sub(&handle->refs, 1) != 1)
 		return;
+	handle->backing = fs_backing_put(fs, handle->backing);
 	fs_handle_destroy(handle);
 	fs_inode_put(fs, inode);
 }

@@ -17,12 +17,21 @@
 #include "fusefs/inodes.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
 #include "fusefs/ops.h"
+#include "fusefs/passthrough.h"
+#include "fusefs/places.h"
+#include "fusefs/watch.h"
 
 #define MIN_BUCKETS 16
+
+_Static_assert(LIMIT_DEVICES <= UINT8_MAX + 1, "an index is a byte");
+_Static_assert(sizeof(struct fs_inode) - offsetof(struct fs_inode, tail) ==
+		       sizeof(((struct fs_inode *)0)->tail),
+	       "a name lies directly behind");
 
 static uint64_t
 mix(uint64_t x)
@@ -59,7 +68,7 @@ fs_dev_index(struct fs *fs, unsigned int major, unsigned int minor,
 	for (n = 0; n < atomic_load(&fs->n_devs); n++)
 		if (fs->devs[n] == dev)
 			break;
-	if (n == FS_DEVS_MAX) {
+	if (n == LIMIT_DEVICES) {
 		r = -ENOSPC;
 	} else {
 		fs->devs[n] = dev;
@@ -155,7 +164,7 @@ table_insert(struct fs_shard *shard, struct fs_inode *inode)
 {
 	struct fs_inode **head;
 
-	if (shard->count >= shard->n_buckets)
+	if (shard->count >= shard->n_buckets * FS_PER_BUCKET)
 		resize(shard, shard->n_buckets * 2);
 	head = bucket_of(shard, ident_hash(inode->dev, inode->ino));
 	inode->next = *head;
@@ -176,13 +185,17 @@ table_remove(struct fs_shard *shard, struct fs_inode *inode)
 	*at = inode->next;
 	shard->count--;
 	if (shard->n_buckets > MIN_BUCKETS &&
-	    shard->count < shard->n_buckets / 4)
+	    shard->count < shard->n_buckets * FS_PER_BUCKET / 4)
 		resize(shard, shard->n_buckets / 2);
 }
 
 int
 fs_inodes_init(struct fs *fs, size_t max_idle)
 {
+	int r = fs_places_init(fs);
+
+	if (r < 0)
+		return r;
 	fs->shards = calloc(FS_SHARDS, sizeof(struct fs_shard));
 	if (!fs->shards)
 		return -ENOMEM;
@@ -199,13 +212,24 @@ fs_inodes_init(struct fs *fs, size_t max_idle)
 	return 0;
 }
 
+char *
+fs_inode_take_name(struct fs_inode *inode)
+{
+	char *name = take_ptr(&inode->name);
+
+	return name == inode->tail ? NULL : name;
+}
+
 static void
 free_inode(struct fs_inode *inode)
 {
 	if (inode->fd >= 0)
 		(void)close(inode->fd);
-	free(inode->name);
-	free(inode);
+	free(fs_inode_take_name(inode));
+	if (fs_inode_is_dir(inode))
+		free(fs_dir_of(inode));
+	else
+		free(inode);
 }
 
 /* The connection ended before the kernel closed them. */
@@ -223,6 +247,7 @@ drop_handles(struct fs_inode *inode)
 void
 fs_inodes_fini(struct fs *fs)
 {
+	fs_places_fini(fs);
 	if (!fs->shards)
 		return;
 	for (size_t i = 0; i < FS_SHARDS; i++) {
@@ -252,9 +277,8 @@ fs_inode_ref(struct fs_inode *inode)
 	return inode;
 }
 
-/* Takes a reference unless the inode is already being freed. */
-static bool
-ref_alive(struct fs_inode *inode)
+bool
+fs_inode_ref_alive(struct fs_inode *inode)
 {
 	unsigned int refs = atomic_load(&inode->refs);
 
@@ -267,17 +291,20 @@ ref_alive(struct fs_inode *inode)
 void
 fs_idle_remove(struct fs_shard *shard, struct fs_inode *inode)
 {
+	struct fs_dir *dir;
+
 	if (!(inode->flags & FS_INODE_IDLE))
 		return;
-	if (inode->idle_prev)
-		inode->idle_prev->idle_next = inode->idle_next;
+	dir = fs_dir_of(inode);
+	if (dir->idle_prev)
+		fs_dir_of(dir->idle_prev)->idle_next = dir->idle_next;
 	else
-		shard->idle_first = inode->idle_next;
-	if (inode->idle_next)
-		inode->idle_next->idle_prev = inode->idle_prev;
+		shard->idle_first = dir->idle_next;
+	if (dir->idle_next)
+		fs_dir_of(dir->idle_next)->idle_prev = dir->idle_prev;
 	else
-		shard->idle_last = inode->idle_prev;
-	inode->idle_prev = inode->idle_next = NULL;
+		shard->idle_last = dir->idle_prev;
+	dir->idle_prev = dir->idle_next = NULL;
 	inode->flags &= (uint8_t)~FS_INODE_IDLE;
 	shard->n_idle--;
 }
@@ -294,8 +321,10 @@ fs_inode_put(struct fs *fs, struct fs_inode *inode)
 		if (inode->fd >= 0)
 			shard->n_fds--;
 		table_remove(shard, inode);
+		fs_places_remove(fs, inode);
 		fs_shard_unlock(shard);
 
+		fs_watch_forget(fs, inode);
 		free_inode(inode);
 		inode = parent;
 	}
@@ -314,29 +343,38 @@ find_locked(struct fs_shard *shard, const struct fs_ident *ident)
 			continue;
 		if (!fs_ident_is(inode, ident))
 			inode->flags |= FS_INODE_STALE;
-		else if (ref_alive(inode))
+		else if (fs_inode_ref_alive(inode))
 			return inode;
 	}
 	return NULL;
 }
 
-/* `inode` is as zeroed by calloc. */
-static int
-fill_new(struct fs_inode *inode, const struct fs_ident *ident,
-	 const struct fs_seen *seen)
+/* NULL: no memory. */
+static struct fs_inode *
+new_inode(const struct fs_ident *ident, const char *name)
 {
-	if (seen->name) {
-		inode->name = strdup(seen->name);
-		if (!inode->name)
-			return -ENOMEM;
-	}
+	bool is_dir = ident->type == S_IFDIR >> 12;
+	size_t size = is_dir ? offsetof(struct fs_dir, inode) : 0;
+	size_t len = name ? strlen(name) + 1 : 0;
+	struct fs_inode *inode;
+	void *memory;
+
+	size += sizeof(*inode);
+	if (len > sizeof(inode->tail))
+		size += len - sizeof(inode->tail);
+	memory = calloc(1, size);
+	if (!memory)
+		return NULL;
+	inode = is_dir ? &((struct fs_dir *)memory)->inode : memory;
+	if (name)
+		inode->name = memcpy(inode->tail, name, len);
 	inode->ino = ident->ino;
-	inode->dev = ident->dev;
+	inode->dev = (uint8_t)ident->dev;
 	inode->btime = ident->btime;
 	inode->type = ident->type;
 	inode->fd = -1;
 	atomic_init(&inode->refs, 1);
-	return 0;
+	return inode;
 }
 
 /* Marks of several names add up, as long as they are of one policy. */
@@ -360,46 +398,56 @@ apply_marks(struct fs_inode *inode, const struct fs_marks *marks)
  * Returns 1 when the place is another one now.
  */
 static int
-move_locked(struct fs_inode *inode, struct fs_inode *parent, const char *name,
+move_locked(struct fs *fs, struct fs_inode *inode, const struct fs_seen *seen,
 	    struct fs_inode **ret_old, char **ret_old_name)
 {
-	char *copy;
+	struct fs_inode *parent = seen->parent;
+	const char *name = seen->name;
+	char *copy, *old;
 
 	inode->flags &= (uint8_t)~FS_INODE_PINNED;
+	if (!fs_inode_is_dir(inode))
+		inode->flags &= (uint8_t)~FS_INODE_ADRIFT;
 	if (inode->parent == parent && strcmp(inode->name, name) == 0)
 		return 0;
 	copy = strdup(name);
-	if (!copy)
+	old = inode->name == inode->tail ? strdup(inode->name) : inode->name;
+	if (!copy || (inode->name && !old)) {
+		if (old != inode->name)
+			free(old);
+		free(copy);
 		return -ENOMEM;
+	}
+	fs_places_remove(fs, inode);
 	*ret_old = inode->parent;
-	*ret_old_name = inode->name;
+	*ret_old_name = old;
 	inode->parent = fs_inode_ref(parent);
 	inode->name = copy;
+	fs_places_add(fs, inode);
 	return 1;
 }
 
 static void
 count_lookup(struct fs_inode *inode)
 {
-	if (inode->nlookup++ == 0)
+	if (inode->nlookup == 0)
 		atomic_fetch_add(&inode->refs, 1);
+	if (inode->nlookup < FS_LOOKUPS_MAX)
+		inode->nlookup++;
 }
 
 static struct fs_inode *
-insert_new(struct fs_shard *shard, const struct fs_ident *ident,
+insert_new(struct fs *fs, struct fs_shard *shard, const struct fs_ident *ident,
 	   const struct fs_seen *seen)
 {
-	struct fs_inode *inode = calloc(1, sizeof(*inode));
+	struct fs_inode *inode = new_inode(ident, seen->name);
 
 	if (!inode)
 		return NULL;
-	if (fill_new(inode, ident, seen) < 0) {
-		free(inode);
-		return NULL;
-	}
 	if (seen->parent)
 		inode->parent = fs_inode_ref(seen->parent);
 	table_insert(shard, inode);
+	fs_places_add(fs, inode);
 	return inode;
 }
 
@@ -416,14 +464,14 @@ fs_inode_upsert(struct fs *fs, const struct fs_ident *ident,
 	fs_shard_lock(shard);
 	inode = find_locked(shard, ident);
 	if (!inode) {
-		inode = insert_new(shard, ident, seen);
+		inode = insert_new(fs, shard, ident, seen);
 		r = inode ? 0 : -ENOMEM;
 	} else if (seen->parent) {
 		if (inode->flags & FS_INODE_ROOT)
 			r = -ELOOP;
 		else
-			r = move_locked(inode, seen->parent, seen->name,
-					&old_parent, &old_name);
+			r = move_locked(fs, inode, seen, &old_parent,
+					&old_name);
 	}
 	if (r >= 0) {
 		if (seen->marks)
@@ -435,6 +483,9 @@ fs_inode_upsert(struct fs *fs, const struct fs_ident *ident,
 
 	if (r > 0 && fs_inode_is_dir(inode))
 		fs_place_unring(fs, inode, seen->parent);
+	/* What the kernel has by another name than the place is not vouched. */
+	if (old_parent && seen->counted)
+		fs_notify_doubt(fs, old_parent, old_name, inode);
 	fs_inode_put(fs, old_parent);
 	free(old_name);
 	if (r < 0) {
@@ -458,6 +509,35 @@ fs_inode_find(struct fs *fs, const struct fs_ident *ident)
 	return inode;
 }
 
+size_t
+fs_inodes_numbered(struct fs *fs, uint32_t dev, uint64_t ino,
+		   struct fs_inode *ret_found[], size_t max)
+{
+	uint64_t hash = ident_hash(dev, ino);
+	struct fs_shard *shard = shard_for(fs, hash);
+	struct fs_inode *inode;
+	size_t n = 0;
+
+	fs_shard_lock(shard);
+	for (inode = *bucket_of(shard, hash); inode && n < max;
+	     inode = inode->next)
+		if (inode->ino == ino && inode->dev == dev &&
+		    fs_inode_ref_alive(inode))
+			ret_found[n++] = inode;
+	fs_shard_unlock(shard);
+	return n;
+}
+
+void
+fs_inode_count_lookup(struct fs *fs, struct fs_inode *inode)
+{
+	struct fs_shard *shard = fs_shard_of(fs, inode);
+
+	fs_shard_lock(shard);
+	count_lookup(inode);
+	fs_shard_unlock(shard);
+}
+
 void
 fs_inode_forget(struct fs *fs, struct fs_inode *inode, uint64_t n)
 {
@@ -465,9 +545,12 @@ fs_inode_forget(struct fs *fs, struct fs_inode *inode, uint64_t n)
 	bool last;
 
 	fs_shard_lock(shard);
+	/* What was counted no further stays, as long as the mount. */
+	if (inode->nlookup == FS_LOOKUPS_MAX)
+		n = 0;
 	/* A count that the kernel gets wrong must not wrap. */
 	last = inode->nlookup > 0 && inode->nlookup <= n;
-	inode->nlookup = inode->nlookup > n ? inode->nlookup - n : 0;
+	inode->nlookup = inode->nlookup > n ? inode->nlookup - (uint32_t)n : 0;
 	fs_shard_unlock(shard);
 	if (last)
 		fs_inode_put(fs, inode);
@@ -477,6 +560,7 @@ int
 fs_inode_set_place(struct fs *fs, struct fs_inode *inode,
 		   struct fs_inode *parent, const char *name)
 {
+	const struct fs_seen seen = { .parent = parent, .name = name };
 	struct fs_shard *shard = fs_shard_of(fs, inode);
 	struct fs_inode *old_parent = NULL;
 	char *old_name = NULL;
@@ -485,7 +569,7 @@ fs_inode_set_place(struct fs *fs, struct fs_inode *inode,
 	if (inode->flags & FS_INODE_ROOT)
 		return -ELOOP;
 	fs_shard_lock(shard);
-	r = move_locked(inode, parent, name, &old_parent, &old_name);
+	r = move_locked(fs, inode, &seen, &old_parent, &old_name);
 	fs_shard_unlock(shard);
 	if (r > 0 && fs_inode_is_dir(inode))
 		fs_place_unring(fs, inode, parent);
@@ -541,14 +625,35 @@ fs_inode_unpin(struct fs *fs, struct fs_inode *inode)
 	closep(&fd);
 }
 
-void
-fs_inode_set_stale(struct fs *fs, struct fs_inode *inode)
+static void
+set_flag(struct fs *fs, struct fs_inode *inode, uint8_t flag)
 {
 	struct fs_shard *shard = fs_shard_of(fs, inode);
 
+	if (inode->flags & flag)
+		return;
 	fs_shard_lock(shard);
-	inode->flags |= FS_INODE_STALE;
+	inode->flags |= flag;
 	fs_shard_unlock(shard);
+}
+
+void
+fs_inode_set_locked(struct fs *fs, struct fs_inode *inode)
+{
+	set_flag(fs, inode, FS_INODE_LOCKED);
+}
+
+void
+fs_inode_set_stale(struct fs *fs, struct fs_inode *inode)
+{
+	set_flag(fs, inode, FS_INODE_STALE);
+}
+
+/* By a mapping, say, without a request that would tell. */
+static bool
+writes_unseen(const struct fs_handle *handle)
+{
+	return handle->backing && (handle->flags & O_ACCMODE) == O_RDWR;
 }
 
 void
@@ -556,14 +661,24 @@ fs_inode_add_handle(struct fs *fs, struct fs_handle *handle)
 {
 	struct fs_inode *inode = handle->inode;
 	struct fs_shard *shard = fs_shard_of(fs, inode);
+	struct fs_backing *surplus = NULL;
 
 	fs_shard_lock(shard);
+	/* What is open already decides, and the guard's own is never passed. */
+	if (inode->handles && !handle->small &&
+	    handle->backing != inode->handles->backing) {
+		surplus = handle->backing;
+		handle->backing = fs_backing_ref(inode->handles->backing);
+	}
 	handle->next = inode->handles;
 	handle->link = &inode->handles;
 	if (handle->next)
 		handle->next->link = &handle->next;
 	inode->handles = handle;
+	if (writes_unseen(handle))
+		atomic_fetch_add(&inode->maps, 1);
 	fs_shard_unlock(shard);
+	fs_backing_put(fs, surplus);
 }
 
 void
@@ -577,6 +692,8 @@ fs_inode_remove_handle(struct fs *fs, struct fs_handle *handle)
 		if (handle->next)
 			handle->next->link = handle->link;
 		handle->link = NULL;
+		if (writes_unseen(handle))
+			atomic_fetch_sub(&handle->inode->maps, 1);
 	}
 	fs_shard_unlock(shard);
 }

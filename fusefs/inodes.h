@@ -41,7 +41,7 @@ int fs_inodes_init(struct fs *fs, size_t max_idle);
 /* Frees whatever is left, without regard to references. */
 void fs_inodes_fini(struct fs *fs);
 
-/* -ENOSPC when FS_DEVS_MAX devices are in use. */
+/* -ENOSPC when LIMIT_DEVICES devices are in use. */
 int fs_dev_index(struct fs *fs, unsigned int major, unsigned int minor,
 		 uint32_t *ret_index);
 int fs_ident_of(struct fs *fs, const struct statx *stx,
@@ -50,6 +50,12 @@ bool fs_ident_is(const struct fs_inode *inode, const struct fs_ident *ident);
 /* The identity of what `stx` describes is that of `inode`. */
 bool fs_inode_is(struct fs *fs, const struct fs_inode *inode,
 		 const struct statx *stx);
+
+/*
+ * Takes the name away; returns what is to be freed when nobody reads it any
+ * more, NULL for none.  Under the shard lock.
+ */
+char *fs_inode_take_name(struct fs_inode *inode);
 
 /* Takes it off the list of idle descriptors; under the shard lock. */
 void fs_idle_remove(struct fs_shard *shard, struct fs_inode *inode);
@@ -73,6 +79,12 @@ int fs_inode_upsert(struct fs *fs, const struct fs_ident *ident,
 /* The known inode of this identity, referenced; NULL when there is none. */
 struct fs_inode *fs_inode_find(struct fs *fs, const struct fs_ident *ident);
 
+/* Those of this inode number, whatever else they are; referenced. */
+size_t fs_inodes_numbered(struct fs *fs, uint32_t dev, uint64_t ino,
+			  struct fs_inode *ret_found[], size_t max);
+
+/* The kernel is told of it once more. */
+void fs_inode_count_lookup(struct fs *fs, struct fs_inode *inode);
 void fs_inode_forget(struct fs *fs, struct fs_inode *inode, uint64_t n);
 
 /* The inode has this name now, and rules hold for it accordingly. */
@@ -92,6 +104,9 @@ void fs_inode_unpin(struct fs *fs, struct fs_inode *inode);
 /* Not to be found again: its identity leads to another inode from now on. */
 void fs_inode_set_stale(struct fs *fs, struct fs_inode *inode);
 
+/* From now on closing it must be told: that ends POSIX locks. */
+void fs_inode_set_locked(struct fs *fs, struct fs_inode *inode);
+
 /* Lists of open files; the inode's shard lock is taken inside. */
 void fs_inode_add_handle(struct fs *fs, struct fs_handle *handle);
 void fs_inode_remove_handle(struct fs *fs, struct fs_handle *handle);
@@ -108,7 +123,7 @@ void fs_place_unring(struct fs *fs, struct fs_inode *inode,
  * The kernel believes that it removes a directory by this name, and removes
  * another one, which the host put there: the one it means is dead to it for as
  * long as it knows it, but still there.  When it is found again it gets another
- * inode.  Looks at all inodes: the host must have been within a second.
+ * inode.
  */
 void fs_place_disown(struct fs *fs, const struct fs_inode *dir,
 		     const char *name);

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Two tables of requests and one of owners.
- *
- * `owners` holds one entry per (inode, lock owner) with its descriptor; closing
- * that drops all its locks.  Entries are counted, since an owner may close the
- * file in one thread and lock in another.
- *
  * `incoming` is what serving threads hand to the waiter thread: requests that
  * are granted and want the coherence step, and requests that must wait.  Those
  * that wait are then known to the waiter thread alone; an interrupt only sets a
@@ -19,26 +13,22 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/limits.h"
 
-#define BUCKETS	     256u
-#define WAITERS_MAX  4096
-#define OWNERS_MAX   8192 /* each holds a descriptor */
-#define PAUSE_MIN_NS 1000000
-#define PAUSE_MAX_NS 16000000
+#define PAUSE_MIN_NS  1000000
+#define PAUSE_MAX_NS  16000000
+#define BLOCKERS_MAX  64
+#define FOLLOWERS_MAX 64
 
-struct owner {
-	struct owner *next; /* bucket */
-	uint64_t ino, owner;
-	uint64_t fh;	    /* the handle that was used last */
-	pid_t pid;	    /* for F_GETLK */
-	int fd;		    /* an open file description of its own */
-	unsigned int users; /* the table is one */
+enum trail {
+	TRAIL_NONE,
+	TRAIL_SEEN,
+	TRAIL_FOLLOWED,
 };
 
 struct waiter {
@@ -49,6 +39,10 @@ struct waiter {
 	struct flock lock;
 	int flock_op; /* of flock(2), or 0: `lock` counts */
 	bool granted;
+	bool stores; /* what is stored by mappings goes to the disk first */
+	bool once;   /* does not wait */
+	bool tried;  /* by the waiter thread */
+	enum trail trail;
 	atomic_bool interrupted;
 };
 
@@ -57,119 +51,16 @@ struct locks {
 	pthread_t thread;
 	pthread_mutex_t lock; /* over what follows, but the atomics */
 	pthread_cond_t wake;
-	struct owner *owners[BUCKETS];
+	struct lock_owners *owners;
 	struct waiter *incoming, **incoming_last;
 	bool kicked; /* something was unlocked or interrupted */
 	bool ending;
-	atomic_uint n_owners, n_waiters;
+	atomic_uint n_waiters;
+
+	/* The waiter thread's own. */
+	unsigned int round;
+	bool ended;
 };
-
-/* ---- owners ---- */
-
-static struct owner **
-bucket_of(struct locks *locks, uint64_t ino)
-{
-	uint64_t hash = ino * 0x9e3779b97f4a7c15u;
-
-	return &locks->owners[(hash >> 32) % BUCKETS];
-}
-
-static struct owner *
-find_locked(struct locks *locks, uint64_t ino, uint64_t owner)
-{
-	struct owner *o = *bucket_of(locks, ino);
-
-	while (o && (o->ino != ino || o->owner != owner))
-		o = o->next;
-	return o;
-}
-
-/* The owner's entry, with a reference; NULL if there is none. */
-static struct owner *
-owner_get(struct locks *locks, const struct locks_target *target)
-{
-	struct owner *o;
-
-	if (atomic_load(&locks->n_owners) == 0)
-		return NULL;
-	pthread_mutex_lock(&locks->lock);
-	o = find_locked(locks, target->ino, target->owner);
-	if (o) {
-		o->users++;
-		o->fh = target->fh;
-	}
-	pthread_mutex_unlock(&locks->lock);
-	return o;
-}
-
-static void
-owner_put(struct locks *locks, struct owner *o)
-{
-	bool last;
-
-	pthread_mutex_lock(&locks->lock);
-	last = --o->users == 0;
-	pthread_mutex_unlock(&locks->lock);
-	if (!last)
-		return;
-	close(o->fd);
-	free(o);
-}
-
-/* A description of the file that is fit for both kinds of lock, if may be. */
-static int
-open_own(int fd)
-{
-	static const int modes[] = { O_RDWR, O_RDONLY, O_WRONLY };
-	char path[32];
-	int own = -1;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	for (size_t i = 0; own < 0 && i < sizeof(modes) / sizeof(*modes); i++)
-		own = open(path, modes[i] | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	return own < 0 ? -errno : own;
-}
-
-static int
-owner_make(struct locks *locks, const struct locks_target *target, pid_t pid,
-	   struct owner **ret_owner)
-{
-	struct owner *o = calloc(1, sizeof(*o)), *there;
-	struct owner **bucket = bucket_of(locks, target->ino);
-	int fd;
-
-	if (!o)
-		return -ENOMEM;
-	fd = atomic_load(&locks->n_owners) < OWNERS_MAX ? open_own(target->fd)
-							: -ENOLCK;
-	if (fd < 0) {
-		free(o);
-		return fd == -EMFILE || fd == -ENFILE ? -ENOLCK : fd;
-	}
-	*o = (struct owner){ .ino = target->ino,
-			     .owner = target->owner,
-			     .fh = target->fh,
-			     .pid = pid,
-			     .fd = fd,
-			     .users = 2 };
-
-	pthread_mutex_lock(&locks->lock);
-	there = find_locked(locks, target->ino, target->owner);
-	if (there) {
-		there->users++;
-	} else {
-		o->next = *bucket;
-		*bucket = o;
-		atomic_fetch_add(&locks->n_owners, 1);
-	}
-	pthread_mutex_unlock(&locks->lock);
-	if (there) {
-		close(fd);
-		free(o);
-	}
-	*ret_owner = there ? there : o;
-	return 0;
-}
 
 static void
 kick(struct locks *locks)
@@ -182,68 +73,7 @@ kick(struct locks *locks)
 	pthread_mutex_unlock(&locks->lock);
 }
 
-/* Drops the entries of an inode that the owner, or the handle, ends. */
-static void
-drop(struct locks *locks, uint64_t ino, const uint64_t *owner,
-     const uint64_t *fh)
-{
-	struct owner *gone = NULL, **link, *o;
-
-	if (atomic_load(&locks->n_owners) == 0)
-		return;
-	pthread_mutex_lock(&locks->lock);
-	link = bucket_of(locks, ino);
-	while ((o = *link)) {
-		if (o->ino != ino || (owner && o->owner != *owner) ||
-		    (fh && o->fh != *fh)) {
-			link = &o->next;
-			continue;
-		}
-		*link = o->next;
-		o->next = gone;
-		gone = o;
-		atomic_fetch_sub(&locks->n_owners, 1);
-	}
-	pthread_mutex_unlock(&locks->lock);
-
-	while ((o = gone)) {
-		gone = o->next;
-		owner_put(locks, o);
-	}
-}
-
 /* ---- one attempt ---- */
-
-static int
-set_lock(int fd, const struct flock *lock)
-{
-	struct flock own = *lock;
-
-	own.l_pid = 0;
-	if (fcntl(fd, F_OFD_SETLK, &own) == 0)
-		return 0;
-	return errno == EACCES ? -EAGAIN : -errno;
-}
-
-/* -EAGAIN: somebody else has it. */
-static int
-try_posix(struct locks *locks, const struct locks_target *target, pid_t pid,
-	  const struct flock *lock)
-{
-	struct owner *o = owner_get(locks, target);
-	int r;
-
-	if (!o) {
-		if (lock->l_type == F_UNLCK)
-			return 0;
-		r = owner_make(locks, target, pid, &o);
-		if (r < 0)
-			return r;
-	}
-	r = set_lock(o->fd, lock);
-	owner_put(locks, o);
-	return r;
-}
 
 static int
 try_flock(const struct locks_target *target, int op)
@@ -258,19 +88,90 @@ try_waiter(struct waiter *w)
 {
 	if (w->flock_op)
 		return try_flock(&w->target, w->flock_op);
-	return try_posix(w->locks, &w->target, fuse_req_ctx(w->req)->pid,
-			 &w->lock);
+	return lock_owners_set(w->locks->owners, &w->target,
+			       fuse_req_ctx(w->req)->pid, &w->lock);
+}
+
+/* ---- deadlocks ---- */
+
+/*
+ * Whoever waits as this owner is on the trail; one that has not been tried may
+ * not have to wait, and if it has, it closes the circle.
+ */
+static void
+see_waits_of(struct waiter *list, uint64_t owner)
+{
+	for (; list; list = list->next)
+		if (list->tried && !list->flock_op &&
+		    list->target.owner == owner && list->trail == TRAIL_NONE)
+			list->trail = TRAIL_SEEN;
+}
+
+static struct waiter *
+follow_next(struct waiter *list)
+{
+	while (list && list->trail != TRAIL_SEEN)
+		list = list->next;
+	if (list)
+		list->trail = TRAIL_FOLLOWED;
+	return list;
+}
+
+/*
+ * Whether somebody whom this one waits for waits, directly or through others,
+ * for this one.
+ */
+static bool
+closes_circle(struct locks *locks, struct waiter *list, struct waiter *w)
+{
+	uint64_t blockers[BLOCKERS_MAX];
+	struct waiter *at = list;
+
+	for (; at; at = at->next)
+		at->trail = TRAIL_NONE;
+	w->trail = TRAIL_SEEN;
+	for (int i = 0; i < FOLLOWERS_MAX && (at = follow_next(list)); i++) {
+		size_t n =
+			lock_owners_blockers(locks->owners, &at->target,
+					     &at->lock, blockers, BLOCKERS_MAX);
+
+		for (size_t k = 0; k < n; k++) {
+			if (blockers[k] == w->target.owner)
+				return true;
+			see_waits_of(list, blockers[k]);
+		}
+	}
+	return false;
 }
 
 /* ---- the waiter thread ---- */
+
+static bool
+is_unlock(const struct waiter *w)
+{
+	return w->flock_op ? w->flock_op == LOCK_UN : w->lock.l_type == F_UNLCK;
+}
+
+static void
+invalidate(const struct waiter *w)
+{
+	const struct locks_config *config = &w->locks->config;
+
+	if (config->invalidate && !w->target.shared)
+		config->invalidate(config->data, w->target.ino,
+				   w->target.border);
+}
 
 static void
 answer(struct waiter *w, int r)
 {
 	struct locks *locks = w->locks;
 
-	if (r == 0 && locks->config.invalidate)
-		locks->config.invalidate(locks->config.data, w->target.ino);
+	if (r == 0 && is_unlock(w))
+		kick(locks);
+	else if (r == 0 && (w->flock_op ||
+			    lock_owners_take_fresh(locks->owners, &w->target)))
+		invalidate(w);
 	/* From here on no interrupt uses the waiter. */
 	fuse_req_interrupt_func(w->req, NULL, NULL);
 	fuse_reply_err(w->req, -r);
@@ -278,23 +179,44 @@ answer(struct waiter *w, int r)
 	atomic_fetch_sub(&locks->n_waiters, 1);
 }
 
+/*
+ * One more attempt for one that waits; -EAGAIN: it still does.  `look`: for a
+ * circle too.  A new one is always looked at, since it may close one; the
+ * others in turn, since what blocks them changes.
+ */
+static int
+try_again(struct locks *locks, struct waiter *list, struct waiter *w, bool look)
+{
+	int r;
+
+	/* The kernel makes a restart of EINTR, which needs a signal. */
+	if (locks->ended)
+		return -ENOTCONN;
+	if (atomic_load(&w->interrupted))
+		return -EINTR;
+	if (w->stores)
+		invalidate(w);
+	w->stores = false;
+	r = try_waiter(w);
+	if (r == -EAGAIN && !w->flock_op && !w->once && (look || !w->tried) &&
+	    closes_circle(locks, list, w))
+		r = -EDEADLK;
+	w->tried = true;
+	return r;
+}
+
 /* Tries all of the list in order; those still to wait stay in it. */
 static void
-try_all(struct waiter **list, bool ending)
+try_all(struct locks *locks, struct waiter **list)
 {
+	unsigned int n = atomic_load(&locks->n_waiters);
+	unsigned int turn = n > 0 ? locks->round++ % n : 0, i = 0;
 	struct waiter **link = list, *w;
 
-	while ((w = *link)) {
-		int r = w->granted ? 0 : -EAGAIN;
+	for (; (w = *link); i++) {
+		int r = w->granted ? 0 : try_again(locks, *list, w, i == turn);
 
-		/* The kernel makes a restart of EINTR, which needs a signal. */
-		if (r != 0 && ending)
-			r = -ENOTCONN;
-		else if (r != 0 && atomic_load(&w->interrupted))
-			r = -EINTR;
-		else if (r != 0)
-			r = try_waiter(w);
-		if (r == -EAGAIN) {
+		if (r == -EAGAIN && !w->once) {
 			link = &w->next;
 			continue;
 		}
@@ -320,9 +242,8 @@ waiter_main(void *data)
 	struct locks *locks = data;
 	struct waiter *waiting = NULL, **last;
 	int64_t pause = PAUSE_MIN_NS;
-	bool ending = false;
 
-	while (!ending) {
+	while (!locks->ended) {
 		pthread_mutex_lock(&locks->lock);
 		if (waiting && !locks->incoming && !locks->kicked &&
 		    !locks->ending)
@@ -340,10 +261,10 @@ waiter_main(void *data)
 		locks->incoming = NULL;
 		locks->incoming_last = &locks->incoming;
 		locks->kicked = false;
-		ending = locks->ending;
+		locks->ended = locks->ending;
 		pthread_mutex_unlock(&locks->lock);
 
-		try_all(&waiting, ending);
+		try_all(locks, &waiting);
 	}
 	return NULL;
 }
@@ -358,25 +279,20 @@ on_interrupt(fuse_req_t req, void *data)
 	kick(w->locks);
 }
 
-/* Hands a request to the waiter thread. */
-static void
+/* Hands a request to the waiter thread; false: it has too many. */
+static bool
 hand_over(struct locks *locks, const struct waiter *request)
 {
-	struct waiter *w = calloc(1, sizeof(*w));
+	struct waiter *w = malloc(sizeof(*w));
 
-	if (!w || atomic_load(&locks->n_waiters) >= WAITERS_MAX) {
+	if (!w || atomic_load(&locks->n_waiters) >= LIMIT_LOCK_WAITERS) {
 		free(w);
-		fuse_reply_err(request->req, ENOLCK);
-		return;
+		return false;
 	}
-	w->req = request->req;
+	*w = *request;
 	w->locks = locks;
-	w->target = request->target;
-	w->lock = request->lock;
-	w->flock_op = request->flock_op;
-	w->granted = request->granted;
 	atomic_fetch_add(&locks->n_waiters, 1);
-	if (!w->granted)
+	if (!w->granted && !w->once)
 		fuse_req_interrupt_func(w->req, on_interrupt, w);
 
 	pthread_mutex_lock(&locks->lock);
@@ -384,111 +300,87 @@ hand_over(struct locks *locks, const struct waiter *request)
 	locks->incoming_last = &w->next;
 	pthread_cond_signal(&locks->wake);
 	pthread_mutex_unlock(&locks->lock);
+	return true;
 }
 
 /* ---- requests ---- */
+
+/* The first attempt, here or, where it costs time, on the waiter thread. */
+static void
+serve(struct locks *locks, struct waiter *w)
+{
+	int r;
+
+	w->locks = locks;
+	if (w->stores && hand_over(locks, w))
+		return;
+	r = try_waiter(w);
+	w->granted = r == 0;
+	if (r == 0 && is_unlock(w))
+		kick(locks);
+	else if ((r == 0 && !w->target.shared) || (r == -EAGAIN && !w->once))
+		r = hand_over(locks, w) ? 1 : -ENOLCK;
+	if (r <= 0)
+		fuse_reply_err(w->req, -r);
+}
 
 void
 locks_setlk(struct locks *locks, fuse_req_t req,
 	    const struct locks_target *target, const struct flock *lock,
 	    int sleep)
 {
-	struct waiter w = { .req = req, .target = *target, .lock = *lock };
-	int r = try_posix(locks, target, fuse_req_ctx(req)->pid, lock);
+	struct waiter w = {
+		.req = req,
+		.target = *target,
+		.lock = *lock,
+		.once = !sleep,
+		.stores = !target->border && !target->through &&
+			  lock_owners_ends_write(locks->owners, target, lock),
+	};
 
-	if (r == 0 && lock->l_type == F_UNLCK) {
-		kick(locks);
-		fuse_reply_err(req, 0);
-		return;
-	}
-	w.granted = r == 0;
-	if (r == 0 || (r == -EAGAIN && sleep))
-		hand_over(locks, &w);
-	else
-		fuse_reply_err(req, -r);
+	serve(locks, &w);
 }
 
 void
 locks_flock(struct locks *locks, fuse_req_t req,
 	    const struct locks_target *target, int op)
 {
-	struct waiter w = { .req = req,
-			    .target = *target,
-			    .flock_op = op & ~LOCK_NB };
-	int r = try_flock(target, w.flock_op);
+	struct waiter w = {
+		.req = req,
+		.target = *target,
+		.flock_op = op & ~LOCK_NB,
+		.once = op & LOCK_NB,
+		/* Which kind it had is not known. */
+		.stores = !(op & LOCK_EX) && !target->through,
+	};
 
-	if (r == 0 && w.flock_op == LOCK_UN) {
-		kick(locks);
-		fuse_reply_err(req, 0);
-		return;
-	}
-	w.granted = r == 0;
-	if (r == 0 || (r == -EAGAIN && !(op & LOCK_NB)))
-		hand_over(locks, &w);
-	else
-		fuse_reply_err(req, r == -EAGAIN ? EWOULDBLOCK : -r);
-}
-
-/*
- * The kernel does not say who holds an OFD lock.  The holder inside is the one
- * whose own descriptor does not see the conflict.
- */
-static pid_t
-find_holder(struct locks *locks, const struct locks_target *target,
-	    const struct flock *conflict)
-{
-	pid_t pid = 0;
-
-	pthread_mutex_lock(&locks->lock);
-	for (struct owner *o = *bucket_of(locks, target->ino); o && pid == 0;
-	     o = o->next) {
-		struct flock probe = *conflict;
-
-		if (o->ino != target->ino || o->owner == target->owner)
-			continue;
-		probe.l_pid = 0;
-		probe.l_type = F_WRLCK;
-		if (fcntl(o->fd, F_OFD_GETLK, &probe) == 0 &&
-		    probe.l_type == F_UNLCK)
-			pid = o->pid;
-	}
-	pthread_mutex_unlock(&locks->lock);
-	return pid;
+	serve(locks, &w);
 }
 
 void
 locks_getlk(struct locks *locks, fuse_req_t req,
 	    const struct locks_target *target, const struct flock *lock)
 {
-	struct owner *o = owner_get(locks, target);
-	struct flock answer_lock = *lock;
-	int r;
+	struct flock found;
+	int r = lock_owners_test(locks->owners, target, lock, &found);
 
-	answer_lock.l_pid = 0;
-	r = fcntl(o ? o->fd : target->fd, F_OFD_GETLK, &answer_lock) < 0 ? errno
-									 : 0;
-	if (o)
-		owner_put(locks, o);
-	if (r != 0) {
-		fuse_reply_err(req, r);
-		return;
-	}
-	if (answer_lock.l_type != F_UNLCK && answer_lock.l_pid <= 0)
-		answer_lock.l_pid = find_holder(locks, target, &answer_lock);
-	fuse_reply_lock(req, &answer_lock);
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else
+		fuse_reply_lock(req, &found);
 }
 
 void
 locks_flush(struct locks *locks, uint64_t ino, uint64_t owner)
 {
-	drop(locks, ino, &owner, NULL);
+	lock_owners_drop(locks->owners, ino, &owner, NULL);
 	kick(locks);
 }
 
 void
 locks_release(struct locks *locks, uint64_t ino, uint64_t fh)
 {
-	drop(locks, ino, NULL, &fh);
+	lock_owners_drop(locks->owners, ino, NULL, &fh);
 	kick(locks);
 }
 
@@ -503,6 +395,11 @@ locks_new(const struct locks_config *config, struct locks **ret_locks)
 
 	if (!locks)
 		return -ENOMEM;
+	r = lock_owners_new(&locks->owners);
+	if (r < 0) {
+		free(locks);
+		return r;
+	}
 	locks->config = *config;
 	locks->incoming_last = &locks->incoming;
 	pthread_mutex_init(&locks->lock, NULL);
@@ -514,6 +411,7 @@ locks_new(const struct locks_config *config, struct locks **ret_locks)
 	if (r != 0) {
 		pthread_cond_destroy(&locks->wake);
 		pthread_mutex_destroy(&locks->lock);
+		lock_owners_free(locks->owners);
 		free(locks);
 		return -r;
 	}
@@ -532,15 +430,7 @@ locks_free(struct locks *locks)
 	pthread_mutex_unlock(&locks->lock);
 	(void)pthread_join(locks->thread, NULL);
 
-	for (size_t i = 0; i < BUCKETS; i++) {
-		struct owner *o;
-
-		while ((o = locks->owners[i])) {
-			locks->owners[i] = o->next;
-			close(o->fd);
-			free(o);
-		}
-	}
+	lock_owners_free(locks->owners);
 	pthread_cond_destroy(&locks->wake);
 	pthread_mutex_destroy(&locks->lock);
 	free(locks);

@@ -16,11 +16,14 @@
  * when something inside is unlocked, else with a growing pause (1 to 16 ms),
  * since nobody tells when a host process unlocks.  So no serving thread ever
  * blocks, an interrupt is answered at once, and an inmate cannot make threads.
- * A deadlock between owners is not detected (EDEADLK): they wait until one is
- * interrupted, as with OFD locks on a local file system.
+ * Who closes a circle of owners that wait for each other gets EDEADLK.  A
+ * circle that leads through a process of the host is not seen, and one of
+ * F_OFD_SETLKW is refused too: FUSE does not tell the two kinds apart.
  *
  * A grant is a coherence point: the inode's cached pages and attributes are
- * invalidated before the reply.  That is done by the waiter thread alone: the
+ * invalidated before the reply; and so is the end of a lock for writing, where
+ * it brings what was stored through a mapping to the disk before the lock is
+ * gone (at close the kernel does that itself).  That is done by the waiter thread alone: the
  * kernel may have to write dirty pages back or wait for a page being read, both
  * need a serving thread, and if all of them were invalidating none would be
  * left.
@@ -35,15 +38,20 @@
 #define FUSE_USE_VERSION 312
 #endif
 #include <fuse_lowlevel.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/cleanup.h"
+#include "fusefs/lock_owners.h"
 
 struct locks;
 
 struct locks_config {
-	/* Drops what the kernel caches of the inode; on the waiter thread. */
-	void (*invalidate)(void *data, uint64_t ino);
+	/*
+	 * Drops what the kernel caches of the inode, and, with `border`, of
+	 * what belongs to it; on the waiter thread.
+	 */
+	void (*invalidate)(void *data, uint64_t ino, bool border);
 	void *data;
 };
 
@@ -52,14 +60,6 @@ int locks_new(const struct locks_config *config, struct locks **ret_locks);
 /* Ends every waiting request with ENOTCONN, joins the thread, drops all locks. */
 struct locks *locks_free(struct locks *locks);
 DEFINE_CLEANUP(locks)
-
-/* One request: whose lock, on what. */
-struct locks_target {
-	uint64_t ino;	/* FUSE node */
-	uint64_t owner; /* fi->lock_owner */
-	uint64_t fh;	/* fi->fh, the handle's identity */
-	int fd;		/* the handle's own descriptor, borrowed */
-};
 
 /* Each of the three replies to `req`, exactly once, now or later. */
 void locks_getlk(struct locks *locks, fuse_req_t req,

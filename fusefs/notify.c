@@ -1,31 +1,62 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * One thread that tells the kernel to forget names and pages.  The queue is
- * bounded by what it is for: a note comes from a request that somebody waits
- * for.
+ * One thread that tells the kernel to forget names, attributes and pages.
  *
- * A note is queued before the reply and told after it, because the kernel
- * holds the directory's or the page's lock until it has the reply and the
- * notification waits for that lock.
+ * A notification can wait: for the lock of a directory, which the kernel holds
+ * until it has the reply to a request in it, or for a page that is being read.
+ * So it is never made by a thread that requests wait for, and no lock of ours
+ * is held meanwhile.
+ *
+ * The wait cannot be killed, and as long as it lasts the process keeps its
+ * descriptors, so that a warden killed at that moment would leave the request
+ * unanswered for ever, and both threads asleep.  Hence the thread has a table
+ * of descriptors of its own, with nothing in it but a clone of the connection:
+ * when the others die, the kernel ends the requests that they had read.
+ *
+ * Notes name nodes, not inodes: a number that means another inode by the time
+ * costs that one a question, and nobody has to keep an inode for a note.
  */
 
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+#include <time.h>
 
+#include "base/fd.h"
+#include "base/limits.h"
 #include "fusefs/inodes.h"
+#include "fusefs/notify.h"
 #include "fusefs/ops.h"
+#include "fusefs/watch.h"
+
+/* Since 7.38; older headers call the field padding. */
+#define ENTRY_EXPIRE 1u
+
+enum what {
+	FORGET_NAME, /* the name leads elsewhere, or nowhere */
+	EXPIRE_NAME, /* it is to be asked for again */
+	ATTRIBUTES,  /* of the node */
+	PAGES,	     /* of the node, and its attributes */
+};
 
 struct note {
 	struct note *next;
-	struct fs_inode *inode; /* referenced */
-	char name[];		/* in that directory; "": its pages */
+	enum what what;
+	fuse_ino_t node;   /* of the two latter; else unused */
+	fuse_ino_t parent; /* of the name; 0: no name */
+	char name[];
 };
 
 struct fs_notify {
 	pthread_t thread;
 	pthread_mutex_t lock;
-	pthread_cond_t more;
+	pthread_cond_t more, less;
 	struct note *first, **last;
+	uint64_t queued, done; /* since the start */
 	bool ending;
 };
 
@@ -35,6 +66,77 @@ fs_node_id(const struct fs *fs, const struct fs_inode *inode)
 	return inode == fs->roots[0] ? FUSE_ROOT_ID
 				     : (fuse_ino_t)(uintptr_t)inode;
 }
+
+/* ---- telling ---- */
+
+static int
+notify_kernel(int fd, int code, const void *what, size_t size, const char *name)
+{
+	struct fuse_out_header head = { .error = code };
+	struct iovec iov[3] = {
+		{ .iov_base = &head, .iov_len = sizeof(head) },
+		{ .iov_base = (void *)what, .iov_len = size },
+		{ .iov_base = (void *)name,
+		  .iov_len = name ? strlen(name) + 1 : 0 },
+	};
+
+	head.len = (uint32_t)(sizeof(head) + size + iov[2].iov_len);
+	return writev(fd, iov, name ? 3 : 2) < 0 ? -errno : 0;
+}
+
+static int
+forget_name(int fd, const struct note *note, unsigned int flags)
+{
+	struct fuse_notify_inval_entry_out out = {
+		.parent = note->parent,
+		.namelen = (uint32_t)strlen(note->name),
+	};
+
+	memcpy((char *)&out + sizeof(out) - sizeof(flags), &flags,
+	       sizeof(flags));
+	return notify_kernel(fd, FUSE_NOTIFY_INVAL_ENTRY, &out, sizeof(out),
+			     note->name);
+}
+
+static int
+forget_node(int fd, const struct note *note)
+{
+	const struct fuse_notify_inval_inode_out out = {
+		.ino = note->node,
+		/* Negative: attributes only, which waits for nothing. */
+		.off = note->what == PAGES ? 0 : -1,
+	};
+
+	return notify_kernel(fd, FUSE_NOTIFY_INVAL_INODE, &out, sizeof(out),
+			     NULL);
+}
+
+static void
+tell(int fd, const struct note *note)
+{
+	switch (note->what) {
+	case FORGET_NAME:
+		(void)forget_name(fd, note, 0);
+		break;
+	case EXPIRE_NAME:
+		(void)forget_name(fd, note, ENTRY_EXPIRE);
+		break;
+	case ATTRIBUTES:
+	case PAGES:
+		/*
+		 * A node that the kernel does not know may be on its way there,
+		 * with a reply that was made before the change.  The kernel has
+		 * the directory locked until it has taken it in.
+		 */
+		if (forget_node(fd, note) == -ENOENT && note->parent) {
+			(void)forget_name(fd, note, 0);
+			(void)forget_node(fd, note);
+		}
+		break;
+	}
+}
+
+/* ---- the thread ---- */
 
 static struct note *
 next_note(struct fs_notify *notify)
@@ -54,59 +156,166 @@ next_note(struct fs_notify *notify)
 	return note;
 }
 
-static void
-tell(struct fs *fs, const struct note *note)
+/* Leaves the table of descriptors, if it can have the connection to itself. */
+static int
+connection_alone(const struct fs *fs)
 {
-	fuse_ino_t ino = fs_node_id(fs, note->inode);
+	uint32_t session_fd = (uint32_t)fuse_session_fd(fs->session);
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 
-	if (note->name[0] != '\0')
-		(void)fuse_lowlevel_notify_inval_entry(
-			fs->session, ino, note->name, strlen(note->name));
-	else
-		(void)fuse_lowlevel_notify_inval_inode(fs->session, ino, 0, 0);
+	if (fd >= 0 && ioctl(fd, FUSE_DEV_IOC_CLONE, &session_fd) == 0 &&
+	    unshare(CLONE_FILES) == 0) {
+		if (fd > 0)
+			(void)close_range(0, (unsigned int)fd - 1, 0);
+		(void)close_range((unsigned int)fd + 1, ~0U, 0);
+		return fd;
+	}
+	closep(&fd);
+	return (int)session_fd;
 }
 
 static void *
 notify_main(void *data)
 {
 	struct fs *fs = data;
+	struct fs_notify *notify = fs->notify;
+	int fd = connection_alone(fs);
 	struct note *note;
 
-	while ((note = next_note(fs->notify))) {
+	while ((note = next_note(notify))) {
 		if (!atomic_load(&fs->stopping))
-			tell(fs, note);
-		fs_inode_put(fs, note->inode);
+			tell(fd, note);
 		free(note);
+		pthread_mutex_lock(&notify->lock);
+		notify->done++;
+		pthread_cond_broadcast(&notify->less);
+		pthread_mutex_unlock(&notify->lock);
 	}
 	return NULL;
 }
 
-void
-fs_notify_entry(struct fs *fs, struct fs_inode *dir, const char *name)
+static void
+queue(struct fs *fs, const struct note *what, const char *name)
 {
 	struct fs_notify *notify = fs->notify;
 	size_t size = strlen(name) + 1;
-	struct note *note = malloc(sizeof(*note) + size);
+	struct note *note;
 
-	/* Without memory what the kernel has is stale until its time-out. */
-	if (!note || !notify) {
-		free(note);
+	if (!notify)
+		return;
+	/* Somebody inside keeps the kernel from being told. */
+	note = fs_notify_pending(fs) < LIMIT_NOTES
+		       ? malloc(sizeof(*note) + size)
+		       : NULL;
+	if (!note) {
+		fs_watch_lost(fs);
 		return;
 	}
+	*note = *what;
 	note->next = NULL;
-	note->inode = fs_inode_ref(dir);
 	memcpy(note->name, name, size);
 	pthread_mutex_lock(&notify->lock);
 	*notify->last = note;
 	notify->last = &note->next;
+	notify->queued++;
 	pthread_cond_signal(&notify->more);
 	pthread_mutex_unlock(&notify->lock);
 }
 
 void
+fs_notify_entry(struct fs *fs, struct fs_inode *dir, const char *name)
+{
+	queue(fs,
+	      &(struct note){ .what = FORGET_NAME,
+			      .parent = fs_node_id(fs, dir) },
+	      name);
+}
+
+void
+fs_notify_doubt(struct fs *fs, struct fs_inode *dir, const char *name,
+		const struct fs_inode *inode)
+{
+	if (atomic_load(&fs->can_expire))
+		queue(fs,
+		      &(struct note){ .what = EXPIRE_NAME,
+				      .parent = fs_node_id(fs, dir) },
+		      name);
+	else if (!fs_inode_is_dir(inode))
+		fs_notify_entry(fs, dir, name);
+}
+
+void
 fs_notify_pages(struct fs *fs, struct fs_inode *inode)
 {
-	fs_notify_entry(fs, inode, "");
+	queue(fs,
+	      &(struct note){ .what = PAGES, .node = fs_node_id(fs, inode) },
+	      "");
+}
+
+void
+fs_notify_attr(struct fs *fs, struct fs_inode *inode)
+{
+	queue(fs,
+	      &(struct note){ .what = ATTRIBUTES,
+			      .node = fs_node_id(fs, inode) },
+	      "");
+}
+
+void
+fs_notify_child(struct fs *fs, struct fs_inode *dir, const char *name,
+		struct fs_inode *inode, bool pages)
+{
+	queue(fs,
+	      &(struct note){ .what = pages ? PAGES : ATTRIBUTES,
+			      .node = fs_node_id(fs, inode),
+			      .parent = fs_node_id(fs, dir) },
+	      name);
+}
+
+size_t
+fs_notify_pending(struct fs *fs)
+{
+	struct fs_notify *notify = fs->notify;
+	size_t n;
+
+	if (!notify)
+		return 0;
+	pthread_mutex_lock(&notify->lock);
+	n = notify->queued - notify->done;
+	pthread_mutex_unlock(&notify->lock);
+	return n;
+}
+
+int
+fs_notify_wait(struct fs *fs, const struct timespec *deadline)
+{
+	struct fs_notify *notify = fs->notify;
+	uint64_t upto;
+	int r = 0;
+
+	if (!notify)
+		return 0;
+	pthread_mutex_lock(&notify->lock);
+	upto = notify->queued;
+	while (notify->done < upto && r == 0)
+		r = pthread_cond_timedwait(&notify->less, &notify->lock,
+					   deadline);
+	pthread_mutex_unlock(&notify->lock);
+	return -r;
+}
+
+/* ---- its life ---- */
+
+static void
+init_conditions(struct fs_notify *notify)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&notify->more, &attr);
+	pthread_cond_init(&notify->less, &attr);
+	pthread_condattr_destroy(&attr);
 }
 
 int
@@ -118,7 +327,7 @@ fs_notify_start(struct fs *fs)
 	if (!notify)
 		return -ENOMEM;
 	pthread_mutex_init(&notify->lock, NULL);
-	pthread_cond_init(&notify->more, NULL);
+	init_conditions(notify);
 	notify->last = &notify->first;
 	fs->notify = notify;
 	r = pthread_create(&notify->thread, NULL, notify_main, fs);
@@ -144,6 +353,7 @@ fs_notify_stop(struct fs *fs)
 	(void)pthread_join(notify->thread, NULL);
 	pthread_mutex_destroy(&notify->lock);
 	pthread_cond_destroy(&notify->more);
+	pthread_cond_destroy(&notify->less);
 	fs->notify = NULL;
 	free(notify);
 }

@@ -12,6 +12,7 @@
  */
 
 #include "fusefs/fs_priv.h"
+#include "fusefs/notify.h"
 
 struct fs_shard;
 
@@ -21,6 +22,8 @@ struct fs_shard;
 void fs_call_start(struct fs_call *call, struct fs *fs,
 		   const struct fuse_ctx *ctx);
 void fs_call_set_umask(mode_t mask);
+/* The thread's one capability for passthrough, which is off otherwise. */
+int fs_call_as_admin(bool on);
 
 /*
  * From here to fs_as_self() the thread has the caller's uid, gid and groups
@@ -63,6 +66,9 @@ void fs_idle_drop_all(struct fs *fs);
  */
 int fs_handle_new(struct fs_call *call, struct fs_inode *inode, int fd,
 		  int flags, struct fs_handle **ret_handle);
+/* The same for what `what` has: inode, fd, flags and backing. */
+int fs_handle_new_file(struct fs_call *call, const struct fs_handle *what,
+		       struct fs_handle **ret_handle);
 /* The same for a file whose content the git guard judges at each write. */
 int fs_handle_new_small(struct fs_call *call, struct fs_inode *inode,
 			struct gitguard_small *small, int flags,
@@ -76,6 +82,10 @@ void fs_handle_close(struct fs *fs, struct fs_handle *handle);
 void fs_handle_destroy(struct fs_handle *handle);
 
 /* ---- entry.c ---- */
+
+/* owner.c: owner and group as they are shown. */
+int fs_owner_init(struct fs *fs);
+void fs_owner_shown(const struct fs *fs, struct stat *attr);
 
 /* What the kernel is told of an object. */
 void fs_attr(struct fs *fs, uint32_t dev, const struct statx *stx,
@@ -91,6 +101,10 @@ uint64_t fs_served_ino(uint32_t dev, uint64_t ino);
 int fs_lookup_entry(struct fs_call *call, struct fs_inode *dir, int dirfd,
 		    const char *name, struct fuse_entry_param *ret_entry,
 		    struct fs_inode **ret_inode);
+/* The same for what is known by its attributes, under no name of pale's. */
+int fs_enter(struct fs_call *call, struct fs_inode *dir, const char *name,
+	     const struct statx *stx, struct fuse_entry_param *ret_entry,
+	     struct fs_inode **ret_inode);
 /* "." or "..", or more than one component: nothing that the kernel sends. */
 bool fs_name_is_bad(const char *name);
 /* `.pale` and the further roots' names, in the mount's root. */
@@ -107,20 +121,20 @@ void fs_entry_undo(struct fs *fs, const struct fuse_entry_param *entry);
 
 /* Serves on this descriptor, which is the session's from then on. */
 int fs_session_attach(struct fs *fs, int fuse_fd);
+/* The answer to OPEN or CREATE, which comes next, has this backing's number. */
+void fs_open_passes(struct fuse_file_info *fi,
+		    const struct fs_backing *backing);
 
-/* ---- notify.c ---- */
+/* ---- serve.c ---- */
 
-/*
- * Tells the kernel, soon and from another thread, to forget a name.  A serving
- * thread must not do that itself: the kernel may hold the directory's lock for
- * a request that waits for a serving thread.
- */
-void fs_notify_entry(struct fs *fs, struct fs_inode *dir, const char *name);
-/* … to drop a file's pages. */
-void fs_notify_pages(struct fs *fs, struct fs_inode *inode);
-int fs_notify_start(struct fs *fs);
-void fs_notify_stop(struct fs *fs);
-fuse_ino_t fs_node_id(const struct fs *fs, const struct fs_inode *inode);
+int fs_serve_new(struct fs *fs);
+void fs_serve_free(struct fs *fs);
+/* Serves until the connection or the session has ended. */
+void fs_serve(struct fs *fs, int wake_signal);
+/* The session has ended: let it be seen. */
+void fs_serve_wake(struct fs *fs);
+/* The request under way may take long: others are served meanwhile. */
+void fs_serve_long(void);
 
 /* ---- operations ---- */
 
@@ -195,6 +209,8 @@ void fs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name,
 void fs_op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size);
 void fs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name);
 
+/* For struct locks_config. */
+void fs_lock_granted(void *data, uint64_t ino, bool border);
 void fs_op_getlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,
 		 struct flock *lock);
 void fs_op_setlk(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi,

@@ -12,20 +12,38 @@
 #include "fusefs/fence.h"
 #include "fusefs/inodes.h"
 #include "fusefs/ops.h"
+#include "fusefs/watch.h"
+
+/* A directory whose attributes are asked for is worth a watch. */
+static void
+watch_asked(struct fs *fs, struct fs_inode *inode)
+{
+	_cleanup_(fs_hold_done) struct fs_hold hold = FS_HOLD_NONE;
+
+	if (fs_inode_is_dir(inode) && !fs_watch_is_settled(inode) &&
+	    fs_hold(fs, inode, &hold) == 0)
+		fs_watch_add(fs, inode, hold.fd);
+}
 
 static int
 fs_do_getattr(struct fs_call *call, fuse_ino_t ino,
-	      const struct fuse_file_info *fi, struct stat *ret_attr)
+	      const struct fuse_file_info *fi, struct stat *ret_attr,
+	      double *ret_timeout)
 {
 	struct fs_inode *inode = fs_inode_peek(call->fs, ino);
 	struct statx stx;
 	int r;
 
+	watch_asked(call->fs, inode);
+	call->begun = atomic_load(&call->fs->changes);
 	r = fi ? fs_statx_fd(fs_handle_of(fi)->fd, &stx)
 	       : fs_stat(call->fs, inode, &stx);
-	if (r == 0)
-		fs_attr(call->fs, inode->dev, &stx, ret_attr);
-	return r;
+	if (r < 0)
+		return r;
+	fs_attr(call->fs, inode->dev, &stx, ret_attr);
+	*ret_timeout =
+		fs_watch_attr_timeout(call->fs, inode, &stx, call->begun);
+	return 0;
 }
 
 void
@@ -33,16 +51,17 @@ fs_op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct stat attr;
 	struct fs_call call;
+	double timeout;
 	int r;
 
 	fs_call_begin(&call, req);
-	r = fs_do_getattr(&call, ino, fi, &attr);
+	r = fs_do_getattr(&call, ino, fi, &attr, &timeout);
 	fs_call_end(&call);
 
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
-		fuse_reply_attr(req, &attr, call.fs->timeouts.attr);
+		fuse_reply_attr(req, &attr, timeout);
 }
 
 /* ---- setattr ---- */
@@ -54,6 +73,8 @@ struct change {
 	const struct fs_hold *hold;
 	struct fs_handle *handle; /* the caller's own, or NULL */
 };
+
+#define WHO_MAY (FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)
 
 static enum policy_op
 op_of(int to_set)
@@ -237,6 +258,8 @@ fs_do_setattr(struct fs_call *call, fuse_ino_t ino, const struct stat *attr,
 	r = refuse_set_id(call, &change);
 	if (r == 0)
 		r = apply(call, &change);
+	if (fs_inode_is_dir(inode) && (to_set & WHO_MAY))
+		fs_watch_searched(call->fs, inode);
 	if (r == 0)
 		r = fs_statx_fd(hold.fd, &stx);
 	if (r == 0)
@@ -259,31 +282,69 @@ fs_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
-		fuse_reply_attr(req, &result, call.fs->timeouts.attr);
+		/* This reply has no version: see watch.h. */
+		fuse_reply_attr(req, &result, 0);
 }
 
 /* ---- questions ---- */
+
+static int
+ask_disk(struct fs_call *call, int fd, const char *name, int mask)
+{
+	int r = fs_as_caller(call);
+
+	if (r < 0)
+		return r;
+	r = syscall(SYS_faccessat2, fd, name, mask & (R_OK | W_OK | X_OK),
+		    AT_EMPTY_PATH | AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0
+		    ? -errno
+		    : 0;
+	fs_as_self(call);
+	return r;
+}
+
+/* By name, where that still leads to it.  -ESTALE: it does not. */
+static int
+ask_disk_by_name(struct fs_call *call, struct fs_inode *inode, int mask)
+{
+	_cleanup_(fs_hold_done) struct fs_hold dir = FS_HOLD_NONE;
+	struct fs_inode *parent = NULL;
+	char name[NAME_MAX + 1];
+	struct statx stx;
+	int r;
+
+	r = fs_inode_place(call->fs, inode, &parent, name);
+	if (r < 0)
+		return r;
+	r = fs_hold(call->fs, parent, &dir);
+	if (r == 0 && (fs_statx_at(dir.fd, name, &stx) < 0 ||
+		       !fs_inode_is(call->fs, inode, &stx)))
+		r = -ESTALE;
+	if (r == 0)
+		r = ask_disk(call, dir.fd, name, mask);
+	fs_hold_done(&dir);
+	fs_inode_put(call->fs, parent);
+	return r;
+}
 
 static int
 fs_do_access(struct fs_call *call, fuse_ino_t ino, int mask)
 {
 	_cleanup_(fs_hold_done) struct fs_hold hold = FS_HOLD_NONE;
 	struct fs_inode *inode = fs_inode_peek(call->fs, ino);
-	int r;
+	int r = 0;
 
-	r = fs_hold(call->fs, inode, &hold);
-	if (r == 0 && (mask & W_OK))
+	if (mask & W_OK)
 		r = fence_question(call, inode);
-	if (r == 0)
-		r = fs_as_caller(call);
-	if (r < 0)
-		return r;
-	r = syscall(SYS_faccessat2, hold.fd, "", mask & (R_OK | W_OK | X_OK),
-		    AT_EMPTY_PATH | AT_EACCESS) < 0
-		    ? -errno
-		    : 0;
-	fs_as_self(call);
-	return r;
+	if (r == 0) {
+		r = fs_inode_is_dir(inode) || (inode->flags & FS_INODE_PINNED)
+			    ? -ESTALE
+			    : ask_disk_by_name(call, inode, mask);
+		if (r != -ESTALE)
+			return r;
+		r = fs_hold(call->fs, inode, &hold);
+	}
+	return r < 0 ? r : ask_disk(call, hold.fd, "", mask);
 }
 
 void

@@ -18,6 +18,7 @@
 #include <sys/uio.h>
 
 #include "fusefs/fence.h"
+#include "fusefs/inodes.h"
 #include "fusefs/ops.h"
 
 /* Above this, the bytes go from the file to the kernel by splice. */
@@ -88,6 +89,25 @@ write_small(struct fs_call *call, struct fs_handle *handle, const char *buf,
 	return n;
 }
 
+/*
+ * Appended bytes are where the file ended, which need not be where the kernel
+ * believed; and who has the file open besides may just have read the page that
+ * they begin in.
+ */
+static void
+check_appended(struct fs *fs, struct fs_handle *handle, off_t end)
+{
+	struct fs_shard *shard = fs_shard_of(fs, handle->inode);
+	struct stat st;
+	bool alone;
+
+	fs_shard_lock(shard);
+	alone = handle->inode->handles == handle && !handle->next;
+	fs_shard_unlock(shard);
+	if (!alone || fstat(handle->fd, &st) < 0 || st.st_size != end)
+		fs_notify_pages(fs, handle->inode);
+}
+
 static ssize_t
 fs_do_write(struct fs_call *call, const char *buf, size_t size, off_t offset,
 	    const struct fuse_file_info *fi)
@@ -119,6 +139,8 @@ fs_do_write(struct fs_call *call, const char *buf, size_t size, off_t offset,
 			break;
 		done += (size_t)n;
 	}
+	if (append)
+		check_appended(call->fs, handle, offset + (off_t)done);
 	return (ssize_t)done;
 }
 
@@ -154,6 +176,7 @@ fs_op_fsync(fuse_req_t req, fuse_ino_t ino, int datasync,
 	int r;
 
 	(void)ino;
+	fs_serve_long();
 	r = (datasync ? fdatasync(fd) : fsync(fd)) < 0 ? errno : 0;
 	fuse_reply_err(req, r);
 }
@@ -170,6 +193,7 @@ fs_do_fallocate(struct fs_call *call, struct fs_handle *handle, int mode,
 		return r;
 	if (handle->small)
 		return -EOPNOTSUPP;
+	fs_serve_long();
 	return fallocate(handle->fd, mode, offset, length) < 0 ? -errno : 0;
 }
 
@@ -211,6 +235,7 @@ copy_range(struct fs *fs, int in, off_t off_in, int out, off_t off_out,
 	if (len > max)
 		len = max;
 	if (others < COPY_RANGE_THREADS) {
+		fs_serve_long();
 		n = copy_file_range(in, &off_in, out, &off_out, len, 0);
 		if (n < 0)
 			n = -errno;

@@ -14,6 +14,7 @@
 #include "fusefs/fence.h"
 #include "fusefs/inodes.h"
 #include "fusefs/ops.h"
+#include "fusefs/watch.h"
 
 /* One reply being filled. */
 struct listing {
@@ -28,6 +29,21 @@ struct listing {
 	struct fs_marks marks;
 };
 
+/* "." asks for search permission too, which only reading does not need. */
+static int
+open_dir(int fd)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+	int dir = openat(fd, ".", flags);
+	char path[FS_PROC_PATH_MAX];
+
+	if (dir < 0 && errno == EACCES) {
+		fs_proc_path(fd, path);
+		dir = open(path, flags);
+	}
+	return dir < 0 ? -errno : dir;
+}
+
 static int
 fs_do_opendir(struct fs_call *call, fuse_ino_t ino, struct fuse_file_info *fi)
 {
@@ -38,14 +54,15 @@ fs_do_opendir(struct fs_call *call, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	r = fs_hold(call->fs, fs_inode_peek(call->fs, ino), &hold);
 	if (r == 0)
+		fs_watch_add(call->fs, hold.inode, hold.fd);
+	if (r == 0)
 		r = fs_as_caller(call);
 	if (r < 0)
 		return r;
-	fd = openat(hold.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	r = fd < 0 ? -errno : 0;
+	fd = open_dir(hold.fd);
 	fs_as_self(call);
-	if (r < 0)
-		return r;
+	if (fd < 0)
+		return fd;
 
 	r = fs_dirbuf_new(&dir);
 	if (r < 0) {
@@ -59,6 +76,9 @@ fs_do_opendir(struct fs_call *call, fuse_ino_t ino, struct fuse_file_info *fi)
 	}
 	handle->dir = dir;
 	fi->fh = (uint64_t)(uintptr_t)handle;
+	/* The kernel may keep the list where it is told when it changes. */
+	fi->cache_readdir = fi->keep_cache =
+		(hold.inode->flags & FS_INODE_WATCHED) != 0;
 	return 0;
 }
 

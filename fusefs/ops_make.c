@@ -17,7 +17,7 @@
 struct make {
 	enum policy_op op;
 	const char *name;
-	mode_t type; /* S_IFMT bits that are due; 0 for a link */
+	mode_t type; /* S_IFMT bits that are due */
 	mode_t mode;
 	dev_t rdev;
 	const char *target;	 /* symlink */
@@ -159,7 +159,7 @@ fs_do_make(struct fs_call *call, fuse_ino_t parent, const struct make *make,
 	r = fs_lookup_entry(call, dir.inode, dir.fd, make->name, ret_entry,
 			    &inode);
 	/* The host was faster, and something else has the name. */
-	if (r == 0 && make->type && !fs_inode_is_type(inode, make->type)) {
+	if (r == 0 && !fs_inode_is_type(inode, make->type)) {
 		fs_entry_undo(call->fs, ret_entry);
 		return -ESTALE;
 	}
@@ -224,10 +224,12 @@ fs_op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent,
 void
 fs_op_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent, const char *name)
 {
+	struct fs_inode *source = fs_inode_peek(fuse_req_userdata(req), ino);
 	const struct make make = {
 		.op = POLICY_OP_LINK,
 		.name = name,
-		.source = fs_inode_peek(fuse_req_userdata(req), ino),
+		.type = (mode_t)source->type << 12,
+		.source = source,
 	};
 
 	op_make(req, parent, &make);

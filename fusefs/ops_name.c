@@ -17,6 +17,7 @@
 #include "fusefs/fence.h"
 #include "fusefs/inodes.h"
 #include "fusefs/ops.h"
+#include "fusefs/watch.h"
 
 /* What a name leads to: its attributes, and its inode if that is known. */
 struct target {
@@ -73,8 +74,12 @@ find_target(struct fs *fs, const struct fs_hold *dir, const char *name,
 
 	if (pin) {
 		fd = openat(dirfd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0)
-			return -errno;
+		r = fd < 0 ? -errno : 0;
+		/* What the host moved away, the kernel takes for replaced. */
+		if (r == -ENOENT)
+			fs_place_disown(fs, dir->inode, name);
+		if (r < 0)
+			return r;
 		r = fs_statx_fd(fd, &target.stx);
 	} else {
 		r = fs_statx_at(dirfd, name, &target.stx);
@@ -113,6 +118,8 @@ check_removed(struct fs *fs, const struct target *target)
 {
 	struct statx stx;
 
+	if (target->inode && target->stx.stx_nlink > 1)
+		fs_watch_adrift(fs, target->inode);
 	if (target->inode && fs_inode_is_dir(target->inode) &&
 	    fs_stat(fs, target->inode, &stx) == 0 && stx.stx_nlink > 0)
 		fs_inode_set_stale(fs, target->inode);

@@ -20,6 +20,8 @@
 #include "fusefs/inodes.h"
 #include "fusefs/locks.h"
 #include "fusefs/ops.h"
+#include "fusefs/passthrough.h"
+#include "fusefs/tree_priv.h"
 
 /* The kernel's __FMODE_EXEC and the rest of its own bits stay out. */
 #define BACKING_FLAGS (O_ACCMODE | O_SYNC | O_DSYNC | O_NOATIME)
@@ -138,12 +140,59 @@ open_small_inode(struct fs_call *call, struct fs_inode *inode,
 	return r;
 }
 
+/*
+ * FLUSH ends the POSIX locks of who closes.  Locks are taken where one can
+ * write and read, so the other kinds of handle go without, unless somebody has
+ * tried; a lock that is taken through one all the same ends with its handle.
+ */
+static bool
+needs_no_flush(const struct fs_inode *inode, int flags)
+{
+	return (flags & O_ACCMODE) != O_RDWR &&
+	       !(inode->flags & FS_INODE_LOCKED);
+}
+
+/*
+ * The handle of what is open as `fd` (taken), and what the kernel is told.
+ *
+ * Who only writes needs no pages of its own: that saves a copy of the data, and
+ * a question about capabilities.  Pages that others have are dropped.  And one
+ * write(2) at the end of a file is one request only so; else it may come in two,
+ * with another side's line between them.
+ */
+static int
+make_handle(struct fs_call *call, struct fs_inode *inode, int fd,
+	    const struct statx *stx, struct fuse_file_info *fi)
+{
+	const struct fs_handle what = {
+		.inode = inode,
+		.fd = fd,
+		.flags = fi->flags,
+		.backing = fs_backing_open(call->fs, inode, fd, stx, fi->flags)
+	};
+	struct fs_handle *handle;
+	int r = fs_handle_new_file(call, &what, &handle);
+
+	if (r < 0)
+		return r;
+	fi->fh = (uint64_t)(uintptr_t)handle;
+	fi->noflush = needs_no_flush(inode, fi->flags);
+	fi->keep_cache = pages_are_good(call->fs, inode, stx);
+	if (handle->backing) {
+		fs_open_passes(fi, handle->backing);
+		if (is_write(fi->flags))
+			fs_writer_note(call->fs, call->pid);
+	} else {
+		fi->direct_io = (fi->flags & O_ACCMODE) == O_WRONLY;
+	}
+	return 0;
+}
+
 static int
 fs_do_open(struct fs_call *call, struct fs_inode *inode,
 	   struct fuse_file_info *fi)
 {
 	_cleanup_(fence_step_end) struct fence_step step = { 0 };
-	struct fs_handle *handle;
 	struct statx stx;
 	bool loses_bits;
 	int fd, r = 0;
@@ -166,13 +215,18 @@ fs_do_open(struct fs_call *call, struct fs_inode *inode,
 			return r;
 		}
 	}
-	r = fs_handle_new(call, inode, fd, fi->flags, &handle);
+	r = make_handle(call, inode, fd, &stx, fi);
 	if (r < 0)
 		return r;
-	handle->loses_bits = loses_bits;
-	fi->fh = (uint64_t)(uintptr_t)handle;
-	fi->keep_cache = pages_are_good(call->fs, inode, &stx);
+	fs_handle_of(fi)->loses_bits = loses_bits;
 	return 0;
+}
+
+/* A mapping would, of what passes through: attributes are not to be kept. */
+static bool
+changes_unseen(const struct fuse_file_info *fi)
+{
+	return fs_handle_of(fi)->backing && (fi->flags & O_ACCMODE) == O_RDWR;
 }
 
 void
@@ -183,7 +237,9 @@ fs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 
 	fs_call_begin(&call, req);
 	r = fs_do_open(&call, fs_inode_peek(call.fs, ino), fi);
-	if (r == 0 && (fi->flags & O_TRUNC) && fs_handle_of(fi)->loses_bits)
+	if (r == 0 &&
+	    (((fi->flags & O_TRUNC) && fs_handle_of(fi)->loses_bits) ||
+	     changes_unseen(fi)))
 		/* Attributes only (-1): that waits for no lock. */
 		(void)fuse_lowlevel_notify_inval_inode(call.fs->session, ino,
 						       -1, 0);
@@ -228,28 +284,20 @@ adopt(struct fs_call *call, const struct creation *creation, int new_fd,
 {
 	_cleanup_(closep) int fd = new_fd;
 	struct fs_inode *inode;
-	struct fs_handle *handle;
 	struct statx stx;
 	int r;
 
-	r = fs_lookup_entry(call, creation->dir.inode, creation->dir.fd,
-			    creation->name, ret_entry, &inode);
-	if (r < 0)
-		return r;
+	/* By the descriptor: the name may be another's already. */
 	r = fs_statx_fd(fd, &stx);
-	/* Replaced by the host since: the caller opens what is there now. */
-	if (r == 0 && !fs_inode_is(call->fs, inode, &stx))
-		r = -ESTALE;
 	if (r == 0)
-		r = fs_handle_new(call, inode, take_fd(&fd),
-				  creation->fi->flags, &handle);
-	if (r != 0) {
-		fs_entry_undo(call->fs, ret_entry);
+		r = fs_enter(call, creation->dir.inode, creation->name, &stx,
+			     ret_entry, &inode);
+	if (r != 0)
 		return r;
-	}
-	creation->fi->fh = (uint64_t)(uintptr_t)handle;
-	creation->fi->keep_cache = pages_are_good(call->fs, inode, &stx);
-	return 0;
+	r = make_handle(call, inode, take_fd(&fd), &stx, creation->fi);
+	if (r < 0)
+		fs_entry_undo(call->fs, ret_entry);
+	return r;
 }
 
 static int
@@ -425,7 +473,7 @@ adopt_unnamed(struct fs_call *call, const struct creation *creation, int new_fd,
 	*ret_entry = (struct fuse_entry_param){
 		.ino = fs_node_id(call->fs, inode),
 		.generation = inode->btime ^ inode->ino,
-		.attr_timeout = call->fs->timeouts.attr,
+		.attr_timeout = call->fs->short_timeouts.attr,
 	};
 	fs_attr(call->fs, inode->dev, &stx, &ret_entry->attr);
 	r = fs_handle_new(call, inode, take_fd(&fd), creation->fi->flags,
@@ -472,8 +520,10 @@ fs_make_tmpfile(struct fs_call *call, fuse_ino_t parent, mode_t mode,
 	struct creation creation = { .dir = FS_HOLD_NONE,
 				     .mode = mode,
 				     .fi = fi };
-	int r = fs_do_tmpfile(call, parent, &creation, ret_entry);
+	int r = -EPERM;
 
+	if (!tree_has(parent))
+		r = fs_do_tmpfile(call, parent, &creation, ret_entry);
 	fs_hold_done(&creation.dir);
 	return r;
 }
@@ -514,9 +564,12 @@ void
 fs_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
 	struct fs *fs = fuse_req_userdata(req);
+	bool changed = changes_unseen(fi);
 	uint64_t fh = fi->fh;
 
 	fs_handle_close(fs, fs_handle_of(fi));
 	locks_release(fs->locks, ino, fh);
+	if (changed)
+		(void)fuse_lowlevel_notify_inval_inode(fs->session, ino, -1, 0);
 	fuse_reply_err(req, 0);
 }

@@ -11,6 +11,7 @@
 
 #include "fusefs/fence.h"
 #include "fusefs/ops.h"
+#include "fusefs/watch.h"
 
 /* One setxattr or removexattr (`value` NULL and `remove`). */
 struct xattr {
@@ -74,6 +75,9 @@ fs_do_change_xattr(struct fs_call *call, fuse_ino_t ino,
 			     xattr->flags);
 	r = r < 0 ? -errno : 0;
 	fs_as_self(call);
+	/* It may be a list of who has access. */
+	if (r == 0 && fs_inode_is_dir(inode))
+		fs_watch_searched(call->fs, inode);
 	/*
 	 * The kernel asks for this before a write; who asks for it otherwise
 	 * has been found capable.  Without the privilege the write that follows

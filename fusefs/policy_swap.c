@@ -96,6 +96,10 @@ drop_all(struct fs *fs, struct fs_inode *inode, void *data)
 	char name[NAME_MAX + 1];
 
 	(void)data;
+	/* No such name: it waits for who is listing the directory. */
+	if (fs_inode_is_dir(inode))
+		(void)fuse_lowlevel_notify_inval_entry(
+			fs->session, fs_node_id(fs, inode), ".", 1);
 	(void)fuse_lowlevel_notify_inval_inode(fs->session,
 					       fs_node_id(fs, inode), 0, 0);
 	if (fs_inode_place(fs, inode, &parent, name) < 0)
@@ -149,6 +153,11 @@ fs_set_policy(struct fs *fs, struct policy *policy)
 
 	pthread_mutex_lock(&fs->swap_lock);
 	old = atomic_load(&fs->policy);
+	if (policy->mode != old->mode &&
+	    fs_passthrough(fs) == FS_PASSTHROUGH_USED) {
+		pthread_mutex_unlock(&fs->swap_lock);
+		return -EBUSY;
+	}
 	names = !same_rules(old, policy);
 
 	/* What was stored while it was allowed is written while it is. */

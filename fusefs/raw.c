@@ -9,6 +9,8 @@
  *     bits are ours to clear, and the backing file system does it: no serving
  *     thread has CAP_FSETID (call.c).
  *   - TMPFILE is served, where libfuse would answer ENOSYS.
+ *   - Passthrough is asked for, and the answers to OPEN and CREATE have the
+ *     number of the backing file.
  *
  * Later libfuse has both, and this file is then only fs_session_attach().
  */
@@ -21,6 +23,7 @@
 #include <sys/uio.h>
 
 #include "fusefs/ops.h"
+#include "fusefs/passthrough.h"
 
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
 
@@ -32,6 +35,13 @@ fs_session_attach(struct fs *fs, int fuse_fd)
 	/* This spelling means: it is mounted already, serve this one. */
 	(void)snprintf(path, sizeof(path), "/dev/fd/%d", fuse_fd);
 	return fuse_session_mount(fs->session, path) == 0 ? 0 : -EINVAL;
+}
+
+void
+fs_open_passes(struct fuse_file_info *fi, const struct fs_backing *backing)
+{
+	fi->backing_id = backing->id;
+	fi->keep_cache = 0;
 }
 
 #else
@@ -115,6 +125,21 @@ serve_tmpfile(struct fs *fs, int fd, const struct fuse_in_header *head)
 	}
 }
 
+/* What its answer will have beyond libfuse's. */
+static void
+note_init(struct fs *fs, const struct fuse_init_in *init)
+{
+	bool passes = (init->flags & FS_INIT_EXT) &&
+		      (init->flags2 & FS_INIT_PASSTHROUGH);
+
+	fs->init_flags = init->flags & FUSE_HANDLE_KILLPRIV_V2;
+	fs->init_flags2 = 0;
+	if (fs_passthrough_offered(fs, passes)) {
+		fs->init_flags |= FS_INIT_EXT;
+		fs->init_flags2 = FS_INIT_PASSTHROUGH;
+	}
+}
+
 /* Whether the request has been answered here. */
 static bool
 served_here(struct fs *fs, int fd, const void *buf, size_t len)
@@ -129,11 +154,26 @@ served_here(struct fs *fs, int fd, const void *buf, size_t len)
 		serve_tmpfile(fs, fd, head);
 		return true;
 	}
-	if (head->opcode == FUSE_INIT && len >= sizeof(*head) + sizeof(*init) &&
-	    (init->flags & FUSE_HANDLE_KILLPRIV_V2))
+	if (head->opcode == FUSE_INIT && len >= sizeof(*head) + sizeof(*init)) {
+		note_init(fs, init);
 		atomic_store(&fs->init_unique, head->unique);
+	}
 	return false;
 }
+
+/*
+ * The kernel sends RELEASE when all requests of the handle have been answered.
+ * The thread sanitizer knows of no order that splice(2) makes.
+ */
+#ifdef __SANITIZE_THREAD__
+void __tsan_acquire(void *at);
+void __tsan_release(void *at);
+#define ASKED(fs)    __tsan_acquire(fs)
+#define ANSWERED(fs) __tsan_release(fs)
+#else
+#define ASKED(fs)
+#define ANSWERED(fs)
+#endif
 
 static ssize_t
 raw_read(int fd, void *buf, size_t len, void *data)
@@ -142,8 +182,53 @@ raw_read(int fd, void *buf, size_t len, void *data)
 
 	do {
 		n = read(fd, buf, len);
+		ASKED(data);
 	} while (n > 0 && served_here(data, fd, buf, (size_t)n));
 	return n;
+}
+
+static void
+amend_init(struct fs *fs, const struct iovec *body)
+{
+	struct fuse_init_out *init = body->iov_base;
+
+	if (body->iov_len < offsetof(struct fuse_init_out, max_background))
+		return;
+	if (body->iov_len >= sizeof(*init)) {
+		init->flags2 |= fs->init_flags2;
+		/* max_stack_depth, in newer headers. */
+		if (fs->init_flags2)
+			init->unused[0] = FS_STACK_DEPTH;
+	} else {
+		fs->init_flags &= ~FS_INIT_EXT;
+	}
+	init->flags |= fs->init_flags;
+}
+
+/* The number that the answer to the request under way is to have, or 0. */
+static __thread int open_passes_to;
+
+void
+fs_open_passes(struct fuse_file_info *fi, const struct fs_backing *backing)
+{
+	fi->keep_cache = 0;
+	open_passes_to = backing->id;
+}
+
+/* OPEN's answer, or the last part of CREATE's. */
+static void
+amend_open(const struct iovec *body)
+{
+	struct fuse_open_out open;
+	char *at = body->iov_base;
+
+	if (body->iov_len < sizeof(open))
+		return;
+	at += body->iov_len - sizeof(open);
+	memcpy(&open, at, sizeof(open));
+	open.open_flags |= FS_OPEN_PASSTHROUGH;
+	open.padding = (uint32_t)open_passes_to; /* backing_id, meanwhile */
+	memcpy(at, &open, sizeof(open));
 }
 
 static ssize_t
@@ -155,12 +240,15 @@ raw_writev(int fd, struct iovec *iov, int count, void *data)
 		atomic_load_explicit(&fs->init_unique, memory_order_relaxed);
 
 	if (unique != 0 && head->unique == unique && head->error == 0 &&
-	    count > 1 &&
-	    iov[1].iov_len >= offsetof(struct fuse_init_out, max_background)) {
-		struct fuse_init_out *init = iov[1].iov_base;
-
-		init->flags |= FUSE_HANDLE_KILLPRIV_V2;
+	    count > 1) {
+		amend_init(fs, &iov[1]);
 		atomic_store(&fs->init_unique, 0);
+	}
+	/* Notifications, which have no number, may come before the answer. */
+	if (open_passes_to != 0 && head->unique != 0) {
+		if (head->error == 0 && count > 1)
+			amend_open(&iov[1]);
+		open_passes_to = 0;
 	}
 	return writev(fd, iov, count);
 }
@@ -171,6 +259,7 @@ raw_splice(/* NOLINT(readability-function-size) */
 	   unsigned int flags, void *data)
 {
 	(void)data;
+	ANSWERED(data);
 	return splice(fd_in, off_in, fd_out, off_out, len, flags);
 }
 

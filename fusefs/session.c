@@ -4,8 +4,8 @@
  * The life of a mount: roots opened, session served, ended, freed.
  *
  * The session runs in a thread of our own, which makes and joins the serving
- * threads.  It sleeps in a semaphore that only the kernel's end of the
- * connection wakes, so fs_stop() wakes it by a signal with an empty handler.
+ * threads (serve.c).  Those sleep in the device, and are woken by a signal with
+ * an empty handler.
  */
 
 #include <fcntl.h>
@@ -14,20 +14,34 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/sysinfo.h>
 #include <sys/sysmacros.h>
 #include <time.h>
 
 #include "base/fd.h"
+#include "fusefs/echo.h"
 #include "fusefs/gitguard.h"
 #include "fusefs/inodes.h"
 #include "fusefs/locks.h"
 #include "fusefs/ops.h"
+#include "fusefs/passthrough.h"
+#include "fusefs/places.h"
+#include "fusefs/tree_priv.h"
+#include "fusefs/watch.h"
 
 #define IDLE_FDS_MAX 8192
-/* More than cores: a slow disk or network must not stop everybody. */
-#define SPARE_THREADS 8
-#define WAKE_SIGNAL   (SIGRTMAX - 3)
+#define EXPIRE_MINOR 38 /* FUSE_EXPIRE_ONLY, Linux 6.2 */
+/* Where changes are told of; it bounds what nobody tells of (watch.h). */
+#define TIMEOUT_TOLD 3600.0
+#define WAKE_SIGNAL  (SIGRTMAX - 3)
+
+/* That this process serves. */
+static atomic_uint sessions;
+
+unsigned int
+fs_sessions(void)
+{
+	return atomic_load(&sessions);
+}
 
 static const struct fuse_lowlevel_ops operations = {
 	.init = fs_op_init,
@@ -77,7 +91,7 @@ static const struct fuse_lowlevel_ops operations = {
 void
 fs_op_init(void *data, struct fuse_conn_info *conn)
 {
-	const struct fs *fs = data;
+	struct fs *fs = data;
 	unsigned int wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_POSIX_LOCKS |
 			      FUSE_CAP_FLOCK_LOCKS | FUSE_CAP_ATOMIC_O_TRUNC |
 			      FUSE_CAP_DONT_MASK | FUSE_CAP_SPLICE_WRITE |
@@ -94,11 +108,21 @@ fs_op_init(void *data, struct fuse_conn_info *conn)
 	/* Older libfuse: raw.c. */
 	wanted |= FUSE_CAP_HANDLE_KILLPRIV_V2;
 #endif
+#ifdef FUSE_CAP_PASSTHROUGH
+	if (fs_passthrough_offered(fs, conn->capable & FUSE_CAP_PASSTHROUGH)) {
+		wanted |= FUSE_CAP_PASSTHROUGH;
+		conn->max_backing_stack_depth = FS_STACK_DEPTH;
+	}
+#endif
 	/*
 	 * Not wanted: the writeback cache (the host's writes would be lost
 	 * under ours), and SPLICE_READ (an appending write could not be one).
 	 */
 	conn->want = wanted & conn->capable;
+	atomic_store(&fs->can_expire,
+		     conn->proto_major > 7 ||
+			     (conn->proto_major == 7 &&
+			      conn->proto_minor >= EXPIRE_MINOR));
 }
 
 /* ---- roots ---- */
@@ -214,14 +238,6 @@ raise_fd_limit(void)
 	return half < IDLE_FDS_MAX ? half : IDLE_FDS_MAX;
 }
 
-static void
-locks_invalidate(void *data, uint64_t ino)
-{
-	const struct fs *fs = data;
-
-	(void)fuse_lowlevel_notify_inval_inode(fs->session, ino, 0, 0);
-}
-
 int
 fs_new(const struct fs_config *config, struct fs **ret_fs, struct errmsg *why)
 {
@@ -232,19 +248,28 @@ fs_new(const struct fs_config *config, struct fs **ret_fs, struct errmsg *why)
 	if (!fs)
 		return errmsg_set(why, -ENOMEM, "out of memory");
 	fs->config = *config;
-	fs->timeouts = (struct fs_timeouts){ .entry = 1.0,
-					     .attr = 1.0,
-					     .negative = 0.5 };
+	fs->timeouts = (struct fs_timeouts){ .entry = TIMEOUT_TOLD,
+					     .attr = TIMEOUT_TOLD,
+					     .negative = TIMEOUT_TOLD };
+	fs->short_timeouts = (struct fs_timeouts){ .entry = 1.0,
+						   .attr = 1.0,
+						   .negative = 0.5 };
 	fs->config.policy = policy_ref(config->policy);
 	atomic_init(&fs->policy, policy_ref(config->policy));
 	atomic_init(&fs->policy_gen, 2);
+	if (config->passthrough)
+		atomic_init(&fs->passing, geteuid() == 0 ? FS_PASSING_WANTED
+							 : FS_PASSING_REFUSED);
 	atomic_init(&fs->has_hide, fs_policy_hides(config->policy));
 	pthread_mutex_init(&fs->swap_lock, NULL);
+	(void)pthread_rwlock_init(&fs->moving, NULL);
 	pthread_mutex_init(&fs->dev_lock, NULL);
 
-	locks = (struct locks_config){ .invalidate = locks_invalidate,
+	locks = (struct locks_config){ .invalidate = fs_lock_granted,
 				       .data = fs };
-	r = fs_inodes_init(fs, raise_fd_limit());
+	r = fs_owner_init(fs);
+	if (r == 0)
+		r = fs_inodes_init(fs, raise_fd_limit());
 	if (r == 0)
 		r = find_own_dirs(fs);
 	if (r == 0)
@@ -269,30 +294,12 @@ wake(int signal)
 	(void)signal;
 }
 
-static unsigned int
-cores(void)
-{
-	int n = get_nprocs();
-
-	return n < 2 ? 2 : (unsigned int)n;
-}
-
 static void *
 session_main(void *data)
 {
 	struct fs *fs = data;
-	unsigned int threads =
-		fs->config.threads ? fs->config.threads : cores();
-	struct fuse_loop_config *loop = fuse_loop_cfg_create();
 
-	if (loop) {
-		fuse_loop_cfg_set_clone_fd(loop, 0);
-		fuse_loop_cfg_set_max_threads(loop, threads + SPARE_THREADS);
-		/* Ending an idle one only to start it again costs more. */
-		fuse_loop_cfg_set_idle_threads(loop, threads + SPARE_THREADS);
-		(void)fuse_session_loop_mt(fs->session, loop);
-		fuse_loop_cfg_destroy(loop);
-	}
+	fs_serve(fs, WAKE_SIGNAL);
 	if (!atomic_load(&fs->stopping) && fs->config.ended)
 		fs->config.ended(fs->config.data);
 	return NULL;
@@ -303,10 +310,13 @@ new_session(struct fs *fs, int fuse_fd)
 {
 	char *argv[] = { (char *)"pale", NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(1, argv);
+	struct fuse_lowlevel_ops ops = operations;
 	int r;
 
-	fs->session =
-		fuse_session_new(&args, &operations, sizeof(operations), fs);
+	if (fs->config.tree)
+		tree_take_over(&ops);
+	fs_echo_take_over(fs, &ops);
+	fs->session = fuse_session_new(&args, &ops, sizeof(ops), fs);
 	fuse_opt_free_args(&args);
 	if (!fs->session)
 		return -ENOMEM;
@@ -347,6 +357,8 @@ fs_start(struct fs *fs, int fuse_fd, struct errmsg *why)
 	if (sigaction(WAKE_SIGNAL, &action, NULL) < 0)
 		r = -errno;
 	else
+		r = fs_echo_new(fs);
+	if (r == 0)
 		r = new_session(fs, fuse_fd);
 	if (r < 0) {
 		(void)close(fuse_fd);
@@ -355,11 +367,16 @@ fs_start(struct fs *fs, int fuse_fd, struct errmsg *why)
 	}
 	r = fs_notify_start(fs);
 	if (r == 0)
+		r = fs_watch_start(fs);
+	if (r == 0)
+		r = fs_serve_new(fs);
+	if (r == 0)
 		r = -pthread_create(&fs->thread, NULL, session_main, fs);
 	if (r < 0)
 		return errmsg_set(why, r, "cannot start a thread: %s",
 				  strerror(-r));
 	fs->running = true;
+	atomic_fetch_add(&sessions, 1);
 	return 0;
 }
 
@@ -373,7 +390,7 @@ fs_stop(struct fs *fs)
 	for (;;) {
 		struct timespec deadline;
 
-		(void)pthread_kill(fs->thread, WAKE_SIGNAL);
+		fs_serve_wake(fs);
 		(void)clock_gettime(CLOCK_REALTIME, &deadline);
 		deadline.tv_nsec += 10000000;
 		if (deadline.tv_nsec >= 1000000000) {
@@ -384,6 +401,7 @@ fs_stop(struct fs *fs)
 			break;
 	}
 	fs->running = false;
+	atomic_fetch_sub(&sessions, 1);
 }
 
 struct fs *
@@ -394,15 +412,23 @@ fs_free(struct fs *fs)
 	fs_stop(fs);
 	/* Waiting lock requests are answered while there is a session. */
 	fs->locks = locks_free(fs->locks);
+	tree_leave(fs->config.tree, fs);
+	fs_echo_stop(fs);
+	fs_watch_stop(fs);
 	fs_notify_stop(fs);
 	if (fs->session)
 		fuse_session_destroy(fs->session);
+	fs_serve_free(fs);
+	fs_echo_free(fs);
 	fs_inodes_fini(fs);
+	fs_backing_drain(fs, false);
 	gitguard_free(fs->guard);
 	policy_unref(atomic_load(&fs->policy));
 	policy_unref(fs->config.policy);
 	free(fs->own_dirs);
+	free(fs->owner.groups);
 	pthread_mutex_destroy(&fs->swap_lock);
+	(void)pthread_rwlock_destroy(&fs->moving);
 	pthread_mutex_destroy(&fs->dev_lock);
 	free(fs);
 	return NULL;
@@ -444,5 +470,8 @@ fs_stats(struct fs *fs, struct fs_stats *ret_stats)
 			shard->n_buckets * sizeof(struct fs_inode *);
 		fs_shard_unlock(shard);
 	}
+	stats.inode_bytes += fs_places_bytes(fs);
+	fs_watch_stats(fs, &stats);
+	stats.unheard = fs_echo_dropped(fs);
 	*ret_stats = stats;
 }

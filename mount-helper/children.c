@@ -131,31 +131,58 @@ clone_usher(struct helper *h)
 	return clone_into(flags);
 }
 
+static int
+connect_child(struct helper *h, enum step step, int *ret_ours,
+	      struct errmsg *why)
+{
+	int pair[2] = { -1, -1 };
+	int r;
+
+	r = step_begin(step, why);
+	if (r == 0)
+		r = socket_pair(pair, why);
+	if (r < 0)
+		return r;
+	*ret_ours = pair[0];
+	h->init_sock = pair[1];
+	return 0;
+}
+
+/* In the child: what is the keeper's alone. */
+static void
+leave_keeper(struct children *kids, struct helper *h, int ours)
+{
+	(void)close(ours);
+	closep(&kids->warden_sock);
+	(void)close(h->control);
+}
+
+/* In the keeper: what is the child's alone. */
+static void
+leave_child(struct children *kids, struct helper *h, int ours)
+{
+	(void)close(take_fd(&h->init_sock));
+	closep(&h->world_sock);
+	h->world_sock = -1;
+	kids->init_sock = ours;
+}
+
 int
 children_start_usher(struct children *kids, struct helper *h,
 		     const struct groups *groups, struct errmsg *why)
 {
-	int pair[2];
+	int ours, r;
 	pid_t pid;
-	int r;
 
-	r = step_begin(STEP_NAMESPACES, why);
+	r = connect_child(h, STEP_NAMESPACES, &ours, why);
 	if (r < 0)
 		return r;
-	r = socket_pair(pair, why);
-	if (r < 0)
-		return r;
-	h->init_sock = pair[1];
 	pid = clone_usher(h);
 	if (pid == 0) {
-		(void)close(pair[0]);
-		(void)close(kids->warden_sock);
-		(void)close(h->control);
+		leave_keeper(kids, h, ours);
 		usher_main(h);
 	}
-	(void)close(take_fd(&h->init_sock));
-	(void)close(take_fd(&h->world_sock));
-	kids->init_sock = pair[0];
+	leave_child(kids, h, ours);
 	if (pid < 0)
 		return errmsg_set(why, (int)pid,
 				  "cannot make namespaces for the world: %s%s",
@@ -176,31 +203,24 @@ children_start_usher(struct children *kids, struct helper *h,
 }
 
 int
-children_start_unconfined(struct children *kids, struct helper *h,
-			  const struct groups *groups, struct errmsg *why)
+children_start_init(struct children *kids, struct helper *h,
+		    const struct groups *groups, struct errmsg *why)
 {
-	int pair[2];
+	int ours, r;
 	pid_t pid;
-	int r;
 
-	r = step_begin(STEP_INIT, why);
+	r = connect_child(h, STEP_INIT, &ours, why);
 	if (r < 0)
 		return r;
-	r = socket_pair(pair, why);
-	if (r < 0)
-		return r;
-	h->init_sock = pair[1];
 	pid = fork();
+	r = -errno;
 	if (pid == 0) {
-		(void)close(pair[0]);
-		(void)close(h->control);
+		leave_keeper(kids, h, ours);
 		init_main(h, -1);
 	}
-	(void)close(take_fd(&h->init_sock));
-	kids->init_sock = pair[0];
+	leave_child(kids, h, ours);
 	if (pid < 0)
-		return errmsg_set(why, -errno, "cannot fork: %s",
-				  strerror(errno));
+		return errmsg_set(why, r, "cannot fork: %s", strerror(-r));
 	kids->init = pid;
 	return groups_enter(groups, pid, why);
 }

@@ -34,8 +34,9 @@ int children_adopt_warden(struct children *kids, struct helper *h,
 /* Each with a sentence in `why`; what was started before stays started. */
 int children_start_usher(struct children *kids, struct helper *h,
 			 const struct groups *groups, struct errmsg *why);
-int children_start_unconfined(struct children *kids, struct helper *h,
-			      const struct groups *groups, struct errmsg *why);
+/* An init without namespaces: unconfined, or with Landlock alone. */
+int children_start_init(struct children *kids, struct helper *h,
+			const struct groups *groups, struct errmsg *why);
 
 /* The process has been waited for. */
 void children_forget(struct children *kids, pid_t pid);

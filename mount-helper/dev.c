@@ -70,6 +70,10 @@ make_entries(int dev, struct mounts *m)
 		{ "pts/ptmx", "ptmx" },
 	};
 
+	/* Clients of a standing world bring their terminals. */
+	if ((m->plan->flags & PLAN_STANDING) && m->devices[DEV_CONSOLE] < 0 &&
+	    mknodat(dev, names[DEV_CONSOLE], S_IFREG | 0600, 0) < 0)
+		return -errno;
 	for (size_t i = 0; i < DEV_COUNT; i++) {
 		if (m->devices[i] < 0)
 			continue;

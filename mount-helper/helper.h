@@ -27,20 +27,21 @@
 #include "base/errmsg.h"
 #include "base/plan.h"
 #include "base/wire.h"
+#include "base/world_flags.h"
+#include "mount-helper/namespaces.h"
 #include "mount-helper/stdfiles.h"
 
 /*
- * wire_msg.flags of WIRE_STARTED and WIRE_EXITED to the CLI, the same bits in
- * cli/launch.c: what of the fence is missing.  Their text is groups_name().
+ * wire_msg.flags of WIRE_STARTED and WIRE_EXITED to the CLI, besides those of
+ * base/world_flags.h.  Their text is groups_name().
  */
-#define WORLD_NO_USERNS	   (1u << 0) /* root, user namespaces refused */
-#define WORLD_NO_OBSERVER  (1u << 1) /* no listener: one is there already */
-#define WORLD_NO_SCOPE	   (1u << 2) /* Landlock cannot scope */
-#define WORLD_HOME_TMPFS   (1u << 3) /* the home could not be layered */
 #define EXITED_EXEC_FAILED (1u << 8) /* value: errno of execve(2) */
 
+/* wire_msg.flags of WIRE_FAILED: there may be a way without namespaces. */
+#define FAILED_NO_WORLD (1u << 0)
+
 /* wire_msg.flags of WIRE_SIGNAL */
-#define SIGNAL_ALL (1u << 0) /* to every process of the world */
+#define SIGNAL_ALL WIRE_CMD_TREE /* to every process of the world */
 
 struct helper {
 	struct plan plan;
@@ -54,13 +55,23 @@ struct helper {
 	bool observer; /* the listener is there */
 	bool scoped;   /* Landlock scopes signals and abstract sockets */
 	bool home_tmpfs;
-	bool grouped; /* a control group limits it, not rlimits */
-	mode_t umask; /* the caller's */
+	bool grouped;  /* a control group limits it, not rlimits */
+	bool no_ioctl; /* Landlock does not know ioctl(2) on devices */
+	int ruleset;   /* of Landlock, with PLAN_LANDLOCK; -1: none */
+	mode_t umask;  /* the caller's */
 	struct stdfiles stdfiles;
+	struct namespaces namespaces; /* of a standing world */
 };
 
 /* Runs until the world has ended; returns the exit status. */
 int keeper_run(struct helper *h);
+
+/* A plan whose world is a process tree and no pid namespace. */
+static inline bool
+helper_is_tree(const struct helper *h)
+{
+	return h->plan.flags & (PLAN_UNCONFINED | PLAN_LANDLOCK);
+}
 
 /* The usher's and init's lives, each after its clone(2). */
 _Noreturn void usher_main(struct helper *h);
@@ -69,6 +80,7 @@ _Noreturn void init_main(struct helper *h, int listener_pipe);
 /* Sends a record without text, or with a sentence; errors are the caller's. */
 int wire_send(int sock, enum wire_type type, int32_t pid, int32_t value,
 	      int fd);
+void wire_failed(struct wire_msg *ret_msg, int r, const struct errmsg *why);
 int wire_send_failed(int sock, int r, const struct errmsg *why);
 
 /*
@@ -76,6 +88,10 @@ int wire_send_failed(int sock, int r, const struct errmsg *why);
  * most one descriptor is taken, others are closed; *ret_fd may be -1.
  */
 int wire_recv(int sock, struct wire_msg *ret_msg, int *ret_fd);
+
+/* The same with all its descriptors, room for FD_PASS_MAX. */
+int wire_recv_all(int sock, struct wire_msg *ret_msg, int *ret_fds,
+		  size_t *ret_nfds);
 
 /* Points 0, 1 and 2 at /dev/null, so that no pipe of the caller is held. */
 void release_stdio(void);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/plan.h"
 #include "mount-helper/steps.h"
 
 /*
@@ -26,12 +27,29 @@ struct scope_attr {
 #define SCOPE_ABSTRACT_UNIX_SOCKET (1u << 0)
 #define SCOPE_SIGNAL		   (1u << 1)
 
-int
-lockdown_scope(bool *ret_scoped, struct errmsg *why)
+/* Older kernels refuse the size or the flag: said in the report. */
+static int
+scope_ruleset(void)
 {
 	const struct scope_attr attr = {
 		.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL,
 	};
+
+	return (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr),
+			    0);
+}
+
+bool
+lockdown_can_scope(void)
+{
+	_cleanup_(closep) int ruleset = scope_ruleset();
+
+	return ruleset >= 0;
+}
+
+int
+lockdown_scope(bool *ret_scoped, struct errmsg *why)
+{
 	_cleanup_(closep) int ruleset = -1;
 	int r;
 
@@ -39,9 +57,7 @@ lockdown_scope(bool *ret_scoped, struct errmsg *why)
 	if (r < 0)
 		return r;
 	*ret_scoped = false;
-	/* Older kernels refuse the size or the flag: said in the report. */
-	ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr),
-			       0);
+	ruleset = scope_ruleset();
 	if (ruleset < 0)
 		return 0;
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
@@ -50,6 +66,19 @@ lockdown_scope(bool *ret_scoped, struct errmsg *why)
 				  "cannot scope signals and sockets: %s",
 				  strerror(errno));
 	*ret_scoped = true;
+	return 0;
+}
+
+static int
+no_new_privs(struct errmsg *why)
+{
+	int r = step_begin(STEP_NO_NEW_PRIVS, why);
+
+	if (r < 0)
+		return r;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return errmsg_set(why, -errno, "cannot set no_new_privs: %s",
+				  strerror(errno));
 	return 0;
 }
 
@@ -84,13 +113,25 @@ lockdown_inherited(struct errmsg *why)
 		return errmsg_set(why, -errno, "cannot lock securebits: %s",
 				  strerror(errno));
 
-	r = step_begin(STEP_NO_NEW_PRIVS, why);
-	if (r < 0)
-		return r;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return errmsg_set(why, -errno, "cannot set no_new_privs: %s",
+	return no_new_privs(why);
+}
+
+int
+lockdown_alone(struct errmsg *why)
+{
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3,
+	};
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	if (syscall(SYS_capget, &head, data) < 0)
+		return errmsg_set(why, -errno,
+				  "cannot ask for capabilities: %s",
 				  strerror(errno));
-	return 0;
+	if (data[0].effective & (1u << CAP_SETPCAP))
+		return lockdown_inherited(why);
+	/* With no_new_privs nothing executed gains what its caller lacks. */
+	return no_new_privs(why);
 }
 
 int
@@ -105,4 +146,17 @@ lockdown_capabilities(unsigned long long keep)
 	data[0].permitted = data[0].effective = (uint32_t)keep;
 	data[1].permitted = data[1].effective = (uint32_t)(keep >> 32);
 	return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
+}
+
+unsigned int
+lockdown_wishes(const struct plan *plan)
+{
+	const uint32_t flags = plan->flags;
+	unsigned int wishes = (flags & PLAN_OBSERVE ? FILTER_OBSERVE : 0) |
+			      (flags & PLAN_NO_NEST ? FILTER_NO_NEST : 0);
+
+	if (!(flags & PLAN_LANDLOCK))
+		return wishes;
+	return wishes | FILTER_ALONE |
+	       (flags & PLAN_NET_NONE ? FILTER_NO_NET : 0);
 }

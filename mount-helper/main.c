@@ -3,9 +3,9 @@
 /*
  * pale-mount-helper: makes one world from a plan and keeps it.
  *
- * Started by `pale run` and by nobody else; what it shall do is in the plan,
- * which is decoded and checked again here.  Static and libc only: it is
- * started before every command.
+ * Started by pale and by nobody else; what it shall do is in the plan, which is
+ * decoded and checked again here.  Static and libc only: it is started before
+ * every command.  With `enter` it is the way into a world that stands.
  */
 
 #include <errno.h>
@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/limits.h"
+#include "mount-helper/enter.h"
 #include "mount-helper/helper.h"
 #include "mount-helper/steps.h"
 
@@ -111,16 +112,20 @@ main(int argc, char **argv)
 	struct helper h = { .control = -1,
 			    .warden_sock = -1,
 			    .world_sock = -1,
-			    .init_sock = -1 };
+			    .init_sock = -1,
+			    .ruleset = -1 };
 	struct errmsg why = { "" };
 	int plan_fd = -1, r;
 
 	stdfiles_init(&h.stdfiles);
+	namespaces_init(&h.namespaces);
 	if (argc == 2 && strcmp(argv[1], "--list-steps") == 0) {
 		for (int i = 0; i < STEP_COUNT; i++)
 			puts(step_name((enum step)i));
 		return 0;
 	}
+	if (argc > 1 && strcmp(argv[1], "enter") == 0)
+		return enter_main(argc - 1, argv + 1);
 	if (!parse_arguments(argc, argv, &h, &plan_fd)) {
 		fputs("pale-mount-helper: started by pale, not by people\n",
 		      stderr);

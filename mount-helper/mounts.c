@@ -97,6 +97,9 @@ prepare_entry(struct mounts *m, size_t i, struct errmsg *why)
 	case PLAN_COVER:
 	case PLAN_PROC:
 	case PLAN_REMOUNT_RO:
+	case PLAN_GRANT_TREE:
+	case PLAN_GRANT_FILE:
+	case PLAN_TEMP:
 	case PLAN_MOUNT_KINDS:
 		break;
 	}
@@ -490,6 +493,9 @@ apply_entry(struct mounts *m, size_t i, int world_sock, struct errmsg *why)
 	case PLAN_REMOUNT_RO:
 		return remount_ro(AT_FDCWD, entry->target, entry->target, why);
 	case PLAN_PROC:
+	case PLAN_GRANT_TREE:
+	case PLAN_GRANT_FILE:
+	case PLAN_TEMP:
 	case PLAN_MOUNT_KINDS:
 		break;
 	}

@@ -87,10 +87,11 @@ enum test {
 	EQUAL2, /* that, and the type in argument 1 is `value2` */
 };
 
-enum when {
-	EVER,
-	NO_NEST, /* only where nested user namespaces are forbidden */
-};
+/* 0: ever. */
+#define EVER	0
+#define NO_NEST FILTER_NO_NEST /* where user namespaces are forbidden */
+#define ALONE	FILTER_ALONE   /* where no namespace is around the world */
+#define NO_NET	FILTER_NO_NET  /* where it shall have no network, besides */
 
 struct row {
 	uint32_t nr;
@@ -98,7 +99,7 @@ struct row {
 	int error; /* REFUSE */
 	enum test test;
 	uint32_t arg, value, value2;
-	enum when when;
+	unsigned int when; /* the wish that brings it */
 };
 
 #define WATCHED(name)                                       \
@@ -112,6 +113,11 @@ struct row {
 #define REFUSED(name, error)                                     \
 	{                                                        \
 		SYS_##name, REFUSE, error, ALWAYS, 0, 0, 0, EVER \
+	}
+
+#define REFUSED_ALONE(name, error)                                \
+	{                                                         \
+		SYS_##name, REFUSE, error, ALWAYS, 0, 0, 0, ALONE \
 	}
 
 #define UNIX_REFUSED(name, type)                                               \
@@ -164,6 +170,13 @@ static const struct row rows[] = {
 	WATCHED(file_setattr),
 	WATCHED(connect),
 
+/* That somebody wants to be told of changes, not of which. */
+#ifdef SYS_inotify_init
+	WATCHED(inotify_init),
+#endif
+	WATCHED(inotify_init1),
+	WATCHED(fanotify_init),
+
 	/*
 	 * Typing into the caller's terminal; pasting into a console.  Only the
 	 * low half of the request counts, for the kernel as for us.
@@ -180,6 +193,28 @@ static const struct row rows[] = {
 	UNIX_REFUSED(socketpair, SOCK_DGRAM),
 	UNIX_REFUSED(socket, SOCK_RAW),
 	UNIX_REFUSED(socketpair, SOCK_RAW),
+
+	/*
+	 * Landlock does not know sockets with a path, and nobody is there who
+	 * would connect in the world's place: there are none.
+	 */
+	{ SYS_socket, REFUSE, EACCES, EQUAL, 0, AF_UNIX, 0, ALONE },
+	{ SYS_socket, REFUSE, EACCES, ALWAYS, 0, 0, 0, NO_NET },
+
+	/* Memory and queues that the host's processes share. */
+	REFUSED_ALONE(shmget, ENOSYS),
+	REFUSED_ALONE(shmat, ENOSYS),
+	REFUSED_ALONE(shmctl, ENOSYS),
+	REFUSED_ALONE(semget, ENOSYS),
+	REFUSED_ALONE(semop, ENOSYS),
+	REFUSED_ALONE(semtimedop, ENOSYS),
+	REFUSED_ALONE(semctl, ENOSYS),
+	REFUSED_ALONE(msgget, ENOSYS),
+	REFUSED_ALONE(msgsnd, ENOSYS),
+	REFUSED_ALONE(msgrcv, ENOSYS),
+	REFUSED_ALONE(msgctl, ENOSYS),
+	REFUSED_ALONE(mq_open, ENOSYS),
+	REFUSED_ALONE(mq_unlink, ENOSYS),
 
 	/* Operations that no filter sees. */
 	REFUSED(io_uring_setup, ENOSYS),
@@ -283,8 +318,33 @@ put_row(struct program *p, const struct row *row, uint32_t action)
 	}
 }
 
+/*
+ * With no unix socket there is no connect(2) to be judged; with no mount there
+ * is nothing that the host's changes are to be told through.
+ */
+static bool
+is_idle_alone(uint32_t nr)
+{
+#ifdef SYS_inotify_init
+	if (nr == SYS_inotify_init)
+		return true;
+#endif
+	return nr == SYS_connect || nr == SYS_inotify_init1 ||
+	       nr == SYS_fanotify_init;
+}
+
+static bool
+is_wanted(const struct row *row, unsigned int wishes)
+{
+	if (row->when != EVER && !(row->when & wishes))
+		return false;
+	if ((wishes & FILTER_ALONE) && is_idle_alone(row->nr))
+		return false;
+	return row->fate != WATCH || (wishes & FILTER_OBSERVE);
+}
+
 static void
-assemble(struct program *p, bool observe, bool no_nest)
+assemble(struct program *p, unsigned int wishes)
 {
 	p->len = 0;
 	put_load(p, DATA(arch));
@@ -299,9 +359,7 @@ assemble(struct program *p, bool observe, bool no_nest)
 	for (size_t i = 0; i < N_ROWS; i++) {
 		const struct row *row = &rows[i];
 
-		if (row->when == NO_NEST && !no_nest)
-			continue;
-		if (row->fate == WATCH && !observe)
+		if (!is_wanted(row, wishes))
 			continue;
 		put_row(p, row,
 			row->fate == WATCH
@@ -312,33 +370,32 @@ assemble(struct program *p, bool observe, bool no_nest)
 }
 
 unsigned short
-lockdown_program(bool observe, bool no_nest,
-		 const struct sock_filter **ret_code)
+lockdown_program(unsigned int wishes, const struct sock_filter **ret_code)
 {
 	static struct program program;
 
-	assemble(&program, observe, no_nest);
+	assemble(&program, wishes);
 	*ret_code = program.code;
 	return program.len;
 }
 
 static int
-install(bool observe, bool no_nest, unsigned long flags)
+install(unsigned int wishes, unsigned long flags)
 {
 	const struct sock_filter *code;
 	struct sock_fprog fprog;
 	long fd;
 
-	fprog.len = lockdown_program(observe, no_nest, &code);
+	fprog.len = lockdown_program(wishes, &code);
 	fprog.filter = (struct sock_filter *)(uintptr_t)code;
 	fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &fprog);
 	return fd < 0 ? -errno : (int)fd;
 }
 
 int
-lockdown_filter(bool observe, bool no_nest, int *ret_listener,
-		struct errmsg *why)
+lockdown_filter(unsigned int wishes, int *ret_listener, struct errmsg *why)
 {
+	bool observe = wishes & FILTER_OBSERVE;
 	int r;
 
 	r = step_begin(STEP_SECCOMP, why);
@@ -346,13 +403,12 @@ lockdown_filter(bool observe, bool no_nest, int *ret_listener,
 		return r;
 	*ret_listener = -1;
 	if (observe) {
-		r = install(true, no_nest,
+		r = install(wishes,
 			    SECCOMP_FILTER_FLAG_NEW_LISTENER |
 				    SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
 		/* Linux before 5.19: a signal makes a call wait again. */
 		if (r == -EINVAL)
-			r = install(true, no_nest,
-				    SECCOMP_FILTER_FLAG_NEW_LISTENER);
+			r = install(wishes, SECCOMP_FILTER_FLAG_NEW_LISTENER);
 		if (r >= 0) {
 			*ret_listener = r;
 			return 0;
@@ -360,7 +416,7 @@ lockdown_filter(bool observe, bool no_nest, int *ret_listener,
 	}
 	/* EBUSY: a world in a world, which the outer listener watches too. */
 	if (!observe || r == -EBUSY || r == -EINVAL)
-		r = install(false, no_nest, 0);
+		r = install(wishes & ~(unsigned int)FILTER_OBSERVE, 0);
 	if (r < 0)
 		return errmsg_set(why, r,
 				  "cannot install the system call filter: %s",

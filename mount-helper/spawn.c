@@ -5,14 +5,19 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "mount-helper/groups.h"
+#include "mount-helper/landlock.h"
 #include "mount-helper/lockdown.h"
 #include "mount-helper/steps.h"
+
+#define KERNEL_SIGNALS 64
 
 /* Written by the child, which borrows our memory until it has exec'd. */
 struct outcome {
@@ -56,28 +61,38 @@ become(const struct helper *h, struct errmsg *why)
 					  "cannot drop capabilities: %s",
 					  strerror(-r));
 	}
-	return 0;
+	if (!(h->plan.flags & PLAN_LANDLOCK))
+		return 0;
+	r = landlock_enter(h->ruleset);
+	return r < 0 ? errmsg_set(why, r, "cannot enter Landlock's rules: %s",
+				  strerror(-r))
+		     : 0;
 }
 
 /* In the child: memory is shared with init, which waits. */
 static void
-run_child(const struct helper *h, struct outcome *outcome)
+run_child(const struct helper *h, const struct spawn_what *what,
+	  struct outcome *outcome)
 {
 	sigset_t none;
 
 	outcome->error = become(h, outcome->why);
 	if (outcome->error < 0)
 		_exit(125);
+	if (what->own_session)
+		(void)setsid();
+	if (what->terminal)
+		(void)ioctl(STDIN_FILENO, TIOCSCTTY, 0);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	(void)execvp(h->plan.argv.items[0], h->plan.argv.items);
+	(void)execvp(what->argv->items[0], what->argv->items);
 	outcome->exec_error = errno;
 	_exit(125);
 }
 
 int
-spawn_command(const struct helper *h, pid_t *ret_pid, int *ret_exec_error,
-	      struct errmsg *why)
+spawn_command(const struct helper *h, const struct spawn_what *what,
+	      pid_t *ret_pid, int *ret_exec_error, struct errmsg *why)
 {
 	/* The child writes here; the compiler must not keep copies. */
 	static volatile struct outcome outcome;
@@ -88,17 +103,17 @@ spawn_command(const struct helper *h, pid_t *ret_pid, int *ret_exec_error,
 	r = step_begin(STEP_SPAWN, why);
 	if (r < 0)
 		return r;
-	if (h->plan.argv.count == 0)
+	if (what->argv->count == 0)
 		return errmsg_set(why, -EINVAL,
 				  "mount plan: it names no command");
 	outcome.error = outcome.exec_error = 0;
 	outcome.why = why;
-	environ = h->plan.env.items ? h->plan.env.items : no_environment;
+	environ = what->env->items ? what->env->items : no_environment;
 
 	/* Not fork: nothing is copied, and failure is told in memory. */
 	pid = vfork();
 	if (pid == 0)
-		run_child(h, (struct outcome *)&outcome);
+		run_child(h, what, (struct outcome *)&outcome);
 	if (pid < 0)
 		return errmsg_set(why, -errno, "cannot fork: %s",
 				  strerror(errno));
@@ -109,4 +124,21 @@ spawn_command(const struct helper *h, pid_t *ret_pid, int *ret_exec_error,
 	}
 	(void)waitpid(pid, NULL, 0);
 	return outcome.error;
+}
+
+int
+spawn_exec_status(int exec_error)
+{
+	return (exec_error == ENOENT || exec_error == ENOTDIR ? 127 : 126) << 8;
+}
+
+/* By the bare call: the C library keeps 32 and 33 for itself. */
+void
+spawn_default_signals(void)
+{
+	const unsigned long action[8] = { 0 }; /* SIG_DFL, no flags, no mask */
+
+	for (int sig = 1; sig <= KERNEL_SIGNALS; sig++)
+		(void)syscall(SYS_rt_sigaction, sig, action, NULL,
+			      KERNEL_SIGNALS / 8);
 }

@@ -35,6 +35,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "mount-helper/steps.h"
 
 /* Above 0, 1, 2 and what init numbers itself. */
 #define FD_MIN 10
@@ -70,20 +71,6 @@ stdfiles_init(struct stdfiles *files)
 		files->original[i] = files->copy[i] = -1;
 }
 
-static int
-path_of(int fd, char ret_path[PATH_MAX])
-{
-	char link[32];
-	ssize_t len;
-
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	len = readlink(link, ret_path, PATH_MAX - 1);
-	if (len < 0)
-		return -errno;
-	ret_path[len] = '\0';
-	return ret_path[0] == '/' ? 0 : -ENOENT;
-}
-
 /* The file of `fd` and no other, on a mount that takes no writes. */
 static int
 clone_read_only(int fd, const struct stat *st, int *ret_tree)
@@ -98,7 +85,7 @@ clone_read_only(int fd, const struct stat *st, int *ret_tree)
 	struct stat found;
 	int r;
 
-	r = path_of(fd, path);
+	r = fd_path(fd, path);
 	if (r < 0)
 		return r;
 	tree = open_tree(AT_FDCWD, path,
@@ -150,11 +137,33 @@ is_wider_than_given(int fd)
 	       (fstatvfs(fd, &fs) < 0 || !(fs.f_flag & ST_RDONLY));
 }
 
+/* A file without a name is nobody's but its holders'. */
+static bool
+is_file_for_reading(int fd, const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_nlink > 0 &&
+	       is_wider_than_given(fd);
+}
+
+bool
+stdfiles_are_files(void)
+{
+	struct stat st;
+
+	for (int fd = 0; fd < STDFILES; fd++)
+		if (fstat(fd, &st) == 0 && is_file_for_reading(fd, &st))
+			return true;
+	return false;
+}
+
 int
 stdfiles_fence(struct stdfiles *files, struct errmsg *why)
 {
 	static const char *const names[] = { "input", "output", "error" };
+	int begun = step_begin(STEP_STDIO, why);
 
+	if (begun < 0)
+		return begun;
 	for (int fd = 0; fd < STDFILES; fd++) {
 		struct stat st;
 		int r = 0;
@@ -165,9 +174,7 @@ stdfiles_fence(struct stdfiles *files, struct errmsg *why)
 		if (S_ISBLK(st.st_mode) ||
 		    (S_ISCHR(st.st_mode) && !sink_path(&st) && !isatty(fd)))
 			r = -ENOTSUP;
-		/* A file without a name is nobody's but its holders'. */
-		else if (S_ISREG(st.st_mode) && st.st_nlink > 0 &&
-			 is_wider_than_given(fd))
+		else if (is_file_for_reading(fd, &st))
 			r = reopen_file(fd, &st, &files->original[fd]);
 		if (r < 0)
 			return errmsg_set(why, r,
@@ -208,7 +215,7 @@ stdfiles_enter_world(void)
 				fcntl(fd, F_GETFL) &
 					(O_ACCMODE | O_APPEND | KEPT_FLAGS));
 		else if (S_ISDIR(st.st_mode))
-			reopen_inside(fd, path_of(fd, path) == 0 ? path : NULL,
+			reopen_inside(fd, fd_path(fd, path) == 0 ? path : NULL,
 				      O_RDONLY | O_DIRECTORY);
 	}
 }

@@ -2,6 +2,8 @@
 #ifndef MOUNT_HELPER_STDFILES_H
 #define MOUNT_HELPER_STDFILES_H
 
+#include <stdbool.h>
+
 #include "base/errmsg.h"
 
 #define STDFILES 3
@@ -13,6 +15,9 @@ struct stdfiles {
 };
 
 void stdfiles_init(struct stdfiles *files);
+
+/* Whether one of 0, 1 and 2 is a file that was given for reading. */
+bool stdfiles_are_files(void);
 
 /*
  * Opens files again on a read-only mount.  By the usher, while its mounts are

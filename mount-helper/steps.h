@@ -21,6 +21,7 @@
 	X(USHER, "usher")		/* the usher tied to the keeper */ \
 	X(CGROUP_NS, "cgroup-ns")	/* below the limits' group */      \
 	X(LOOPBACK, "loopback")		/* of a network of its own */      \
+	X(STDIO, "stdio")		/* what is open for reading */     \
 	X(FUSE_OPEN, "fuse-open")	/* /dev/fuse */                    \
 	X(SOURCES, "sources")		/* what is bound in later */       \
 	X(READ_ONLY, "read-only")	/* the host's mounts */            \
@@ -38,6 +39,7 @@
 	X(REMOUNT, "remount")		/* read-only from now on */        \
 	X(SCOPE, "scope")		/* Landlock: signals, abstract */  \
 	X(INIT, "init")			/* the world's first process */    \
+	X(LANDLOCK, "landlock")		/* where nothing can be mounted */ \
 	X(PROC, "proc")			/* the fresh /proc */              \
 	X(PROC_COVER, "proc-cover")	/* its dangerous files, as root */ \
 	X(BOUNDING, "bounding")		/* no capability to be gained */   \

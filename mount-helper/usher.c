@@ -26,6 +26,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "mount-helper/echo.h"
 #include "mount-helper/helper.h"
 #include "mount-helper/lockdown.h"
 #include "mount-helper/mounts.h"
@@ -98,12 +99,45 @@ loopback_up(struct errmsg *why)
 	return 0;
 }
 
+/* Kept for commands that are given files; the world is built in a copy. */
+static int
+keep_pristine_mounts(struct helper *h, struct errmsg *why)
+{
+	int fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+
+	h->namespaces.fd[NAMESPACE_PRISTINE] = fd;
+	if (fd < 0 || unshare(CLONE_NEWNS) < 0)
+		return errmsg_set(why, -errno,
+				  "cannot copy the mount namespace: %s",
+				  strerror(errno));
+	return 0;
+}
+
+/* The warden makes the terminals of commands in it. */
+static int
+hand_on_terminals(struct helper *h, struct errmsg *why)
+{
+	const struct wire_msg msg = { .type = WIRE_TERMINALS };
+	_cleanup_(closep) int fd = -1;
+	int r;
+
+	if (!(h->plan.flags & PLAN_STANDING))
+		return 0;
+	fd = open("/dev/pts", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	r = fd < 0 ? -errno : fd_send(h->world_sock, &msg, sizeof(msg), &fd, 1);
+	return r < 0 ? errmsg_set(why, r, "cannot hand on terminals: %s",
+				  strerror(-r))
+		     : 0;
+}
+
 static int
 build(struct helper *h, struct mounts *mounts, struct errmsg *why)
 {
 	int r;
 
 	r = enter_cgroup_namespace(why);
+	if (r == 0 && (h->plan.flags & PLAN_STANDING))
+		r = keep_pristine_mounts(h, why);
 	if (r == 0 && (h->plan.flags & PLAN_NET_NONE))
 		r = loopback_up(why);
 	if (r == 0)
@@ -114,11 +148,22 @@ build(struct helper *h, struct mounts *mounts, struct errmsg *why)
 		r = mounts_seal(why);
 	if (r == 0)
 		r = mounts_apply(mounts, h->world_sock, why);
+	if (r == 0)
+		r = hand_on_terminals(h, why);
 	h->home_tmpfs = mounts->home_tmpfs;
 	mounts_fini(mounts);
-	if (r == 0)
-		r = lockdown_scope(&h->scoped, why);
-	return r;
+	if (r < 0)
+		return r;
+	/*
+	 * A scope keeps who is in it from those in another, and whoever brings
+	 * his terminal into a standing world is in one of his own: there the
+	 * broker, who connects all of them, is in none.
+	 */
+	if (h->plan.flags & PLAN_STANDING) {
+		h->scoped = lockdown_can_scope();
+		return 0;
+	}
+	return lockdown_scope(&h->scoped, why);
 }
 
 /* fork(2) of a child of the keeper that shares our descriptors. */
@@ -151,7 +196,8 @@ clone_init(struct helper *h, int listener_pipe, pid_t *ret_pid,
  * a failure: a filter whose listener nobody reads would stop the world.
  */
 static int
-hand_on_listener(struct helper *h, int pipe_fd, pid_t init, struct errmsg *why)
+hand_on_listener(struct helper *h, int pipe_fd, pid_t init, int *ret_listener,
+		 struct errmsg *why)
 {
 	_cleanup_(closep) int listener = -1;
 	struct wire_msg msg = { .type = WIRE_LISTENER,
@@ -174,6 +220,7 @@ hand_on_listener(struct helper *h, int pipe_fd, pid_t init, struct errmsg *why)
 	if (r < 0)
 		return errmsg_set(why, r, "cannot hand on the listener: %s",
 				  strerror(-r));
+	*ret_listener = take_fd(&listener);
 	return 0;
 }
 
@@ -182,7 +229,7 @@ usher_main(struct helper *h)
 {
 	struct mounts mounts = { 0 };
 	struct errmsg why = { "" };
-	int pipe_fds[2] = { -1, -1 }, host_proc, r;
+	int pipe_fds[2] = { -1, -1 }, host_proc, listener = -1, r;
 	pid_t init = 0;
 
 	h->umask = umask(0);
@@ -200,18 +247,28 @@ usher_main(struct helper *h)
 	if (r == 0)
 		(void)setsid();
 	if (r == 0)
-		r = hand_on_listener(h, pipe_fds[0], init, &why);
+		r = hand_on_listener(h, pipe_fds[0], init, &listener, &why);
 	if (r < 0)
 		die(h, r, &why);
 
 	(void)prctl(PR_SET_NAME, "pale-usher");
 	release_stdio();
 	stdfiles_fini(&h->stdfiles);
+	namespaces_fini(&h->namespaces);
 	(void)close(pipe_fds[0]);
 	(void)close(pipe_fds[1]);
 	(void)close(h->init_sock);
-	(void)lockdown_capabilities(1ULL << CAP_SYS_PTRACE);
+	(void)lockdown_capabilities(1ULL << CAP_SYS_PTRACE |
+				    echo_capabilities());
 	(void)prctl(PR_SET_DUMPABLE, 0);
-	(void)usher_serve(h->world_sock, host_proc, init);
+
+	const struct usher_place place = { .world_sock = h->world_sock,
+					   .host_proc_fd = host_proc,
+					   .init_pid = init,
+					   .listener = listener,
+					   .scoped = !(h->plan.flags &
+						       PLAN_STANDING) };
+
+	(void)usher_serve(&place);
 	_exit(0);
 }

@@ -3,8 +3,8 @@
 /*
  * One thread receives, a pool of workers performs: a connect may block for
  * minutes (an address that does not answer, a full backlog) and must not delay
- * another one.  Workers are started when all are busy, up to WORKERS; what
- * comes beyond them waits in a ring of QUEUE calls, and what does not fit there
+ * another one.  Workers are started when all are busy, up to LIMIT_CONNECTING;
+ * what comes beyond them waits in a ring of LIMIT_CONNECTS; what finds no room
  * is answered EAGAIN.
  *
  * The inmate's socket keeps its own O_NONBLOCK, so a worker's connect() blocks
@@ -21,6 +21,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -28,17 +29,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/limits.h"
 #include "base/wire.h"
+#include "mount-helper/echo.h"
 #include "mount-helper/usher_socket.h"
 
-#define WORKERS	     128
-#define QUEUE	     1024
 #define WORKER_STACK 131072
 #define TICK_MS	     100
 
@@ -50,15 +52,15 @@ struct worker {
 };
 
 struct broker {
-	int sock;
+	int sock, listener;
 	pid_t init_pid;
 	struct usher_world world;
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t more;
-	struct usher_call queue[QUEUE];
+	struct usher_call queue[LIMIT_CONNECTS];
 	size_t first, count;
 	size_t n_workers, n_idle;
-	struct worker workers[WORKERS];
+	struct worker workers[LIMIT_CONNECTING];
 };
 
 static void
@@ -79,28 +81,55 @@ reply(struct broker *b, const struct usher_call *call, int value,
 	(void)fd_send(b->sock, &msg, sizeof(msg), NULL, 0);
 }
 
-/* The inmate's descriptor, as ours. */
-static int
-fetch_socket(const struct usher_call *call, int *ret_fd)
+/*
+ * Is the call still waited for?  Asked after what was looked up by the number
+ * of a process: who has been killed leaves it to another, outside the world
+ * perhaps.
+ */
+static bool
+is_waited_for(const struct broker *b, const struct usher_call *call)
 {
-	_cleanup_(closep) int pidfd = -1;
-	int fd;
+	uint64_t id = call->notified;
 
-#ifndef PIDFD_THREAD
-#define PIDFD_THREAD O_EXCL
-#endif
+	if (call->holder >= 0)
+		return !usher_has_exited(call->holder);
+	return b->listener < 0 || id == 0 ||
+	       ioctl(b->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+static int
+open_process(const struct usher_call *call)
+{
+	int pidfd;
+
 	/*
 	 * A notification names a thread.  Without PIDFD_THREAD (Linux 6.9) only
 	 * a process can be had: its leader shares the table in all but the
 	 * oddest programs.
 	 */
-	pidfd = (int)syscall(SYS_pidfd_open, call->pid, PIDFD_THREAD);
+	pidfd = (int)syscall(SYS_pidfd_open, call->pid, FD_PIDFD_THREAD);
 	if (pidfd < 0 && errno == EINVAL)
 		pidfd = (int)syscall(SYS_pidfd_open,
 				     usher_thread_group(call->proc, call->pid),
 				     0);
+	return pidfd < 0 ? -errno : pidfd;
+}
+
+/* The inmate's descriptor, as ours. */
+static int
+fetch_socket(const struct broker *b, const struct usher_call *call, int *ret_fd)
+{
+	_cleanup_(closep) int own = -1;
+	int pidfd = call->holder, fd;
+
+	if (pidfd < 0) {
+		own = open_process(call);
+		pidfd = own;
+	}
 	if (pidfd < 0)
-		return -errno;
+		return pidfd;
+	if (!is_waited_for(b, call))
+		return -ESRCH;
 	fd = (int)syscall(SYS_pidfd_getfd, pidfd, call->fd, 0);
 	if (fd < 0)
 		return -errno;
@@ -128,6 +157,8 @@ connect_unix(struct worker *worker, const struct usher_call *call, int fd)
 	int r;
 
 	r = usher_target_find(&b->world, call, fd, &target);
+	if (r == 0 && !is_waited_for(b, call))
+		r = -ESRCH;
 	if (r == 0)
 		r = do_connect(worker, call, fd, &target.address,
 			       target.address_len);
@@ -156,9 +187,9 @@ perform(struct worker *worker, const struct usher_call *call)
 		reply(worker->broker, call, -EACCES, 0, "");
 		return;
 	}
-	r = fetch_socket(call, &fd);
-	if (r == -EBADF) {
-		reply(worker->broker, call, -EBADF, 0, "");
+	r = fetch_socket(worker->broker, call, &fd);
+	if (r == -EBADF || r == -ESRCH) {
+		reply(worker->broker, call, r, 0, "");
 		return;
 	}
 	if (r < 0) {
@@ -193,10 +224,11 @@ work(void *data)
 			pthread_cond_wait(&b->more, &b->lock);
 		b->n_idle--;
 		call = b->queue[b->first];
-		b->first = (b->first + 1) % QUEUE;
+		b->first = (b->first + 1) % LIMIT_CONNECTS;
 		b->count--;
 		pthread_mutex_unlock(&b->lock);
 		perform(worker, &call);
+		closep(&call.holder);
 	}
 	return NULL;
 }
@@ -208,7 +240,7 @@ add_worker(struct broker *b)
 	struct worker *worker = &b->workers[b->n_workers];
 	pthread_attr_t attr;
 
-	if (b->n_workers == WORKERS || pthread_attr_init(&attr) != 0)
+	if (b->n_workers == LIMIT_CONNECTING || pthread_attr_init(&attr) != 0)
 		return;
 	worker->broker = b;
 	(void)pthread_attr_setstacksize(&attr, WORKER_STACK);
@@ -218,32 +250,38 @@ add_worker(struct broker *b)
 	(void)pthread_attr_destroy(&attr);
 }
 
+/* Takes the call's holder. */
 static void
-enqueue(struct broker *b, const struct usher_call *call)
+enqueue(struct broker *b, struct usher_call *call)
 {
 	bool taken = false;
 
 	pthread_mutex_lock(&b->lock);
 	if (b->count >= b->n_idle)
 		add_worker(b);
-	if (b->count < QUEUE && b->n_workers > 0) {
-		b->queue[(b->first + b->count) % QUEUE] = *call;
+	if (b->count < LIMIT_CONNECTS && b->n_workers > 0) {
+		b->queue[(b->first + b->count) % LIMIT_CONNECTS] = *call;
 		b->count++;
 		taken = true;
 		pthread_cond_signal(&b->more);
 	}
 	pthread_mutex_unlock(&b->lock);
-	if (!taken)
-		reply(b, call, -EAGAIN, 0, "");
+	if (taken)
+		return;
+	reply(b, call, -EAGAIN, 0, "");
+	closep(&call->holder);
 }
 
+/* Takes `holder`. */
 static void
-take_call(struct broker *b, const struct wire_msg *msg)
+take_call(struct broker *b, const struct wire_msg *msg, int *holder)
 {
 	struct usher_call call = {
 		.id = msg->id,
 		.pid = msg->pid,
 		.fd = msg->value,
+		.notified = msg->user_us,
+		.holder = -1,
 		.proc = b->world.proc,
 	};
 
@@ -258,24 +296,28 @@ take_call(struct broker *b, const struct wire_msg *msg)
 	}
 	memcpy(&call.address, msg->text, (size_t)msg->status);
 	call.address_len = (socklen_t)msg->status;
+	call.holder = take_fd(holder);
 	enqueue(b, &call);
 }
 
 static void
-dispatch(struct broker *b, struct wire_msg *msg)
+dispatch(struct broker *b, struct wire_msg *msg, int *holder)
 {
 	msg->text[sizeof(msg->text) - 1] = '\0';
 	if (msg->type != WIRE_CONNECT)
 		return;
 	switch ((enum wire_connect)msg->flags) {
 	case WIRE_CONNECT_CALL:
-		take_call(b, msg);
+		take_call(b, msg, holder);
 		break;
 	case WIRE_CONNECT_LET_IN:
 		usher_world_let_in(&b->world, msg->text);
 		break;
 	case WIRE_CONNECT_BORN:
 		usher_world_born(&b->world, msg->text);
+		break;
+	case WIRE_CONNECT_HOME:
+		usher_world_home(&b->world, msg->id, msg->value != 0);
 		break;
 	default:
 		break;
@@ -316,6 +358,15 @@ has_work(struct broker *b)
 }
 
 static void
+refuse_cut(struct broker *b, const struct wire_msg *msg)
+{
+	const struct usher_call call = { .id = msg->id, .pid = msg->pid };
+
+	if (msg->type == WIRE_CONNECT && msg->flags == WIRE_CONNECT_CALL)
+		reply(b, &call, -EAGAIN, 0, "");
+}
+
+static void
 serve(struct broker *b)
 {
 	for (;;) {
@@ -323,8 +374,10 @@ serve(struct broker *b)
 		int fds[FD_PASS_MAX];
 		struct wire_msg msg;
 		size_t nfds = 0;
+		int none = -1;
 		ssize_t n;
 
+		memset(&msg, 0, sizeof(msg));
 		if (poll(&pfd, 1, has_work(b) ? TICK_MS : -1) == 0)
 			(void)interrupt_workers(b);
 		if (!(pfd.revents & (POLLIN | POLLHUP | POLLERR)))
@@ -332,10 +385,16 @@ serve(struct broker *b)
 		n = fd_recv(b->sock, &msg, sizeof(msg), fds, &nfds);
 		if (n == 0 || n == -EBADF || n == -ENOTCONN)
 			return;
-		for (size_t i = 0; i < nfds; i++)
-			(void)close(fds[i]);
+		if (n == (ssize_t)sizeof(msg) && msg.type == WIRE_ECHO &&
+		    nfds == 1)
+			(void)echo_fork(fds[0]);
 		if (n == (ssize_t)sizeof(msg))
-			dispatch(b, &msg);
+			dispatch(b, &msg, nfds == 1 ? &fds[0] : &none);
+		else if (n == -EMSGSIZE)
+			/* No room for its holder, and none may go without. */
+			refuse_cut(b, &msg);
+		for (size_t i = 0; i < nfds; i++)
+			closep(&fds[i]);
 	}
 }
 
@@ -347,7 +406,8 @@ wake_up(int sig)
 
 /*
  * A worker opens paths that the inmate chose: it must not be able to search a
- * directory that the inmate could not.
+ * directory that the inmate could not.  What an echo will need stays, but is in
+ * effect for none of the threads.
  */
 static int
 drop_capabilities(void)
@@ -357,11 +417,12 @@ drop_capabilities(void)
 	};
 	struct __user_cap_data_struct data[2];
 	uint32_t keep = 1u << CAP_SYS_PTRACE;
+	uint32_t hand_on = (uint32_t)echo_capabilities();
 
 	if (syscall(SYS_capget, &header, data) < 0)
 		return -errno;
 	data[0].effective &= keep;
-	data[0].permitted &= keep;
+	data[0].permitted &= keep | hand_on;
 	data[0].inheritable = 0;
 	memset(&data[1], 0, sizeof(data[1]));
 	if (syscall(SYS_capset, &header, data) < 0)
@@ -388,7 +449,7 @@ say_hello(struct broker *b)
 }
 
 int
-usher_serve(int world_sock, int host_proc_fd, pid_t init_pid)
+usher_serve(const struct usher_place *place)
 {
 	/* Too large for a stack, and workers outlive this function. */
 	static struct broker broker;
@@ -397,8 +458,9 @@ usher_serve(int world_sock, int host_proc_fd, pid_t init_pid)
 	int r;
 
 	memset(b, 0, sizeof(*b));
-	b->sock = world_sock;
-	b->init_pid = init_pid;
+	b->sock = place->world_sock;
+	b->init_pid = place->init_pid;
+	b->listener = place->listener;
 	if (pthread_mutex_init(&b->lock, NULL) != 0 ||
 	    pthread_cond_init(&b->more, NULL) != 0)
 		return -ENOMEM;
@@ -406,12 +468,15 @@ usher_serve(int world_sock, int host_proc_fd, pid_t init_pid)
 	/* Without SA_RESTART: its one purpose is to end a connect(). */
 	if (sigaction(SIGUSR1, &action, NULL) < 0)
 		return -errno;
-	if (fchdir(host_proc_fd) < 0)
+	/* An echo that ends is waited for by nobody. */
+	if (signal(SIGCHLD, SIG_IGN) == SIG_ERR)
+		return -errno;
+	if (fchdir(place->host_proc_fd) < 0)
 		return -errno;
 	r = drop_capabilities();
 	if (r < 0)
 		return r;
-	r = usher_world_init(&b->world, host_proc_fd);
+	r = usher_world_init(&b->world, place->host_proc_fd, place->scoped);
 	if (r < 0)
 		return r;
 	say_hello(b);

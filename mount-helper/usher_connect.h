@@ -18,18 +18,28 @@
  * namespace or below.  Everything that cannot be told is refused.
  */
 
+#include <stdbool.h>
 #include <sys/types.h>
+
+struct usher_place {
+	int world_sock, host_proc_fd;
+	pid_t init_pid;
+	int listener; /* to ask whether a call is waited for; -1: do not */
+	bool scoped;  /* under the Landlock scope of the world */
+};
 
 /*
  * Serves until the warden closes `world_sock`; returns 0 then, or a negative
  * errno when serving cannot begin.  Called once, when the process is where it
  * stays: in the world's user, mount and network namespaces, in the host's pid
- * namespace, under the Landlock scope of the world, with CAP_SYS_PTRACE in the
- * world's user namespace.  `host_proc_fd` is a directory of the *host's* /proc
+ * namespace, with CAP_SYS_PTRACE in the world's user namespace; `scoped`: under
+ * the Landlock scope of the world, so that the kernel refuses abstract names of
+ * the host.  Else they are looked for among the listeners first, as files are.  `host_proc_fd` is a directory of the *host's* /proc
  * (O_PATH or not), opened before the world's covered it; it becomes the
  * working directory.  `init_pid` is init's pid as the host sees it.
- * SIGUSR1 is taken.  Starts threads: nothing may be forked afterwards.
+ * SIGUSR1 and SIGCHLD are taken.  Starts threads: nothing may be forked
+ * afterwards but an echo.
  */
-int usher_serve(int world_sock, int host_proc_fd, pid_t init_pid);
+int usher_serve(const struct usher_place *place);
 
 #endif

@@ -14,12 +14,19 @@
  */
 
 #include <stdbool.h>
-#include <sys/stat.h>
+#include <stddef.h>
 
 /*
- * Whether every socket that listens at the file `st` is held by a process of
- * the world.  False as well when there is none, or it cannot be told.
+ * Whether every socket that listens at the file `fd` (O_PATH will do) is held
+ * by a process of the world.  False as well when there is none, or it cannot be
+ * told.  The working directory is the host's /proc.
  */
-bool usher_listener_is_ours(const struct stat *st);
+bool usher_listener_is_ours(int fd);
+
+/*
+ * The same for an abstract name.  -EACCES: no; -ECONNREFUSED: there is no
+ * listener at all.
+ */
+int usher_listener_of_name(const char *name, size_t len);
 
 #endif

@@ -28,6 +28,7 @@
 
 #include "base/cleanup.h"
 #include "base/fd.h"
+#include "base/limits.h"
 #include "mount-helper/usher_listener.h"
 
 #ifndef SO_PEERPIDFD
@@ -69,7 +70,7 @@ identify(int fd, const char *path, uint64_t *ret_mount,
 }
 
 int
-usher_world_init(struct usher_world *world, int proc)
+usher_world_init(struct usher_world *world, int proc, bool scoped)
 {
 	struct stat st;
 	long abi;
@@ -84,7 +85,7 @@ usher_world_init(struct usher_world *world, int proc)
 		return r;
 	abi = syscall(SYS_landlock_create_ruleset, NULL, 0,
 		      LANDLOCK_CREATE_RULESET_VERSION);
-	world->scoped = abi >= SCOPE_ABI;
+	world->scoped = scoped && abi >= SCOPE_ABI;
 	return 0;
 }
 
@@ -95,7 +96,7 @@ usher_world_let_in(struct usher_world *world, const char *path)
 	struct stat st;
 
 	/* By identity: its bind mount keeps it, and no other gets its name. */
-	if (n == USHER_LISTED || stat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+	if (n == LIMIT_LET_IN || stat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
 		return;
 	world->let_in[n].dev = st.st_dev;
 	world->let_in[n].ino = st.st_ino;
@@ -110,11 +111,45 @@ usher_world_born(struct usher_world *world, const char *path)
 	struct stat st;
 
 	/* Where nothing was mounted, this is the host's file system. */
-	if (n == USHER_LISTED || statx(AT_FDCWD, path, 0, 0, &sx) < 0 ||
+	if (n == LIMIT_LET_IN || statx(AT_FDCWD, path, 0, 0, &sx) < 0 ||
 	    !(sx.stx_attributes & STATX_ATTR_MOUNT_ROOT) || stat(path, &st) < 0)
 		return;
 	world->born[n] = st.st_dev;
 	atomic_store(&world->n_born, n + 1);
+}
+
+void
+usher_world_home(struct usher_world *world, uint64_t mount, bool there)
+{
+	uint64_t wanted = there ? 0 : mount;
+	size_t n = atomic_load(&world->n_homes);
+
+	if (mount == 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		if (atomic_load(&world->homes[i]) != wanted)
+			continue;
+		atomic_store(&world->homes[i], there ? mount : 0);
+		return;
+	}
+	if (!there || n == LIMIT_COMMANDS)
+		return;
+	atomic_store(&world->homes[n], mount);
+	atomic_store(&world->n_homes, n + 1);
+}
+
+/* The world's root, or a command's copy of it. */
+static bool
+is_root(const struct usher_world *world, uint64_t mount,
+	const struct usher_object *object)
+{
+	size_t n = atomic_load(&world->n_homes);
+	bool known = mount == world->root_mount;
+
+	for (size_t i = 0; i < n && !known; i++)
+		known = atomic_load(&world->homes[i]) == mount;
+	return known && object->dev == world->root.dev &&
+	       object->ino == world->root.ino;
 }
 
 static bool
@@ -209,8 +244,7 @@ open_named(const struct usher_world *world, const struct usher_call *call,
 	r = identify(root, "", &mount, &object);
 	if (r < 0)
 		return -EACCES;
-	same = mount == world->root_mount && object.dev == world->root.dev &&
-	       object.ino == world->root.ino;
+	same = is_root(world, mount, &object);
 
 	if (path[0] == '/')
 		return same ? open_in_world(world, call, path)
@@ -252,8 +286,8 @@ outermost_pid_ns(const struct usher_world *world, pid_t pid)
 	return 0;
 }
 
-static bool
-has_exited(int pidfd)
+bool
+usher_has_exited(int pidfd)
 {
 	struct pollfd pfd = { .fd = pidfd, .events = POLLIN };
 
@@ -287,7 +321,7 @@ peer_is_ours(const struct usher_world *world, pid_t caller, int fd,
 			return if_dead;
 	}
 	theirs = outermost_pid_ns(world, peer.pid);
-	if ((pidfd >= 0 && has_exited(pidfd)) ||
+	if ((pidfd >= 0 && usher_has_exited(pidfd)) ||
 	    (theirs == 0 && kill(peer.pid, 0) < 0 && errno == ESRCH))
 		return if_dead;
 	ours = outermost_pid_ns(world, caller);
@@ -324,7 +358,8 @@ judge_file(const struct usher_world *world, struct usher_target *target)
 		target->refused = true;
 		return -EACCES;
 	}
-	target->born = is_born(world, &st) || usher_listener_is_ours(&st);
+	target->born =
+		is_born(world, &st) || usher_listener_is_ours(target->fd);
 	if (target->born)
 		return 0;
 	target->refused = true;
@@ -340,7 +375,7 @@ usher_target_find(const struct usher_world *world,
 	char path[sizeof(call->address.un.sun_path) + 1];
 	size_t len = call->address_len;
 	socklen_t optlen = sizeof(int);
-	int type = 0;
+	int type = 0, r;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &optlen) < 0)
 		return -errno;
@@ -356,8 +391,14 @@ usher_target_find(const struct usher_world *world,
 
 	ret_target->address = call->address.un;
 	ret_target->address_len = call->address_len;
-	if (call->address.un.sun_path[0] == '\0')
-		return 0;
+	if (call->address.un.sun_path[0] == '\0') {
+		if (world->scoped)
+			return 0;
+		r = usher_listener_of_name(call->address.un.sun_path,
+					   len - head);
+		ret_target->refused = r == -EACCES;
+		return r;
+	}
 
 	memcpy(path, call->address.un.sun_path, len - head);
 	path[len - head] = '\0';

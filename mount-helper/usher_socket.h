@@ -24,9 +24,8 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
+#include "base/limits.h"
 #include "base/wire.h"
-
-#define USHER_LISTED 128 /* sockets let in, and file systems born, at most */
 
 struct usher_object {
 	dev_t dev;
@@ -39,14 +38,19 @@ struct usher_world {
 	uint64_t root_mount;
 	struct usher_object root;
 	bool scoped; /* Landlock keeps abstract names apart */
-	struct usher_object let_in[USHER_LISTED];
+	struct usher_object let_in[LIMIT_LET_IN];
 	atomic_size_t n_let_in;
-	dev_t born[USHER_LISTED];
+	dev_t born[LIMIT_LET_IN];
 	atomic_size_t n_born;
+	/* Mounts that commands have for their "/", which is ours; 0: free. */
+	_Atomic uint64_t homes[LIMIT_COMMANDS];
+	atomic_size_t n_homes;
 };
 
 /* One connect(2) of an inmate, arguments copied. */
 struct usher_call {
+	uint64_t notified; /* its id at the world's listener; 0: another's */
+	int holder;	   /* of another's: a pidfd of the thread; -1: none */
 	uint64_t id;
 	pid_t pid; /* of the thread */
 	int fd;
@@ -69,9 +73,10 @@ struct usher_target {
 	char path[WIRE_TEXT]; /* of the file; "" where there is none */
 };
 
-int usher_world_init(struct usher_world *world, int proc);
+int usher_world_init(struct usher_world *world, int proc, bool scoped);
 void usher_world_let_in(struct usher_world *world, const char *path);
 void usher_world_born(struct usher_world *world, const char *path);
+void usher_world_home(struct usher_world *world, uint64_t mount, bool there);
 
 /*
  * Finds and judges what `call` names for the AF_UNIX socket `fd`.  Returns 0
@@ -86,6 +91,9 @@ void usher_target_fini(struct usher_target *target);
 bool usher_target_is_ours(const struct usher_world *world,
 			  const struct usher_call *call, int fd,
 			  const struct usher_target *target);
+
+/* The process of a pidfd, or the thread. */
+bool usher_has_exited(int pidfd);
 
 /* From /proc/PID/status: the leader's pid, or `pid` itself. */
 pid_t usher_thread_group(int proc, pid_t pid);

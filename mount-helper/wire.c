@@ -17,18 +17,69 @@ wire_send(int sock, enum wire_type type, int32_t pid, int32_t value, int fd)
 	return fd_send(sock, &msg, sizeof(msg), &fd, fd >= 0 ? 1 : 0);
 }
 
+/*
+ * Whether the step says that this machine does not let us make a world, rather
+ * than that something is wrong with this one.
+ */
+static bool
+is_no_world(enum step step, int r)
+{
+	/* AppArmor lets the namespace be made, and nothing be done in it. */
+	static const enum step refused[] = { STEP_NAMESPACES, STEP_ID_MAP,
+					     STEP_CGROUP_NS,  STEP_LOOPBACK,
+					     STEP_FUSE_OPEN,  STEP_READ_ONLY,
+					     STEP_FUSE_MOUNT, STEP_PROC };
+	bool known = false;
+
+	for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
+		known |= step == refused[i];
+	if (r == -EPERM || r == -EACCES)
+		return known;
+	if (step == STEP_NAMESPACES)
+		return r == -ENOSPC || r == -EUSERS || r == -EINVAL ||
+		       r == -ENOSYS;
+	return step == STEP_FUSE_OPEN &&
+	       (r == -ENOENT || r == -ENODEV || r == -ENXIO);
+}
+
+void
+wire_failed(struct wire_msg *ret_msg, int r, const struct errmsg *why)
+{
+	*ret_msg = (struct wire_msg){ .type = WIRE_FAILED,
+				      .value = -r,
+				      .step = step_current() };
+	if (is_no_world(step_current(), r))
+		ret_msg->flags = FAILED_NO_WORLD;
+	memcpy(ret_msg->text, why->text,
+	       strnlen(why->text, sizeof(ret_msg->text) - 1));
+}
+
 int
 wire_send_failed(int sock, int r, const struct errmsg *why)
 {
-	struct wire_msg msg = { .type = WIRE_FAILED,
-				.value = -r,
-				.step = step_current() };
-	size_t len = strlen(why->text);
+	struct wire_msg msg;
 
-	if (len >= sizeof(msg.text))
-		len = sizeof(msg.text) - 1;
-	memcpy(msg.text, why->text, len);
+	wire_failed(&msg, r, why);
 	return fd_send(sock, &msg, sizeof(msg), NULL, 0);
+}
+
+int
+wire_recv_all(int sock, struct wire_msg *ret_msg, int *ret_fds,
+	      size_t *ret_nfds)
+{
+	size_t nfds = 0;
+	ssize_t n = fd_recv(sock, ret_msg, sizeof(*ret_msg), ret_fds, &nfds);
+
+	if (n <= 0)
+		return (int)n;
+	if (n != sizeof(*ret_msg)) {
+		while (nfds > 0)
+			(void)close(ret_fds[--nfds]);
+		return -EPROTO;
+	}
+	ret_msg->text[sizeof(ret_msg->text) - 1] = '\0';
+	*ret_nfds = nfds;
+	return 1;
 }
 
 int
@@ -36,20 +87,13 @@ wire_recv(int sock, struct wire_msg *ret_msg, int *ret_fd)
 {
 	int fds[FD_PASS_MAX];
 	size_t nfds = 0;
-	ssize_t n = fd_recv(sock, ret_msg, sizeof(*ret_msg), fds, &nfds);
+	int r = wire_recv_all(sock, ret_msg, fds, &nfds);
 
-	if (n <= 0)
-		return (int)n;
-	for (size_t i = 1; i < nfds; i++)
+	for (size_t i = 1; r > 0 && i < nfds; i++)
 		(void)close(fds[i]);
-	if (n != sizeof(*ret_msg)) {
-		if (nfds > 0)
-			(void)close(fds[0]);
-		return -EPROTO;
-	}
-	ret_msg->text[sizeof(ret_msg->text) - 1] = '\0';
-	*ret_fd = nfds > 0 ? fds[0] : -1;
-	return 1;
+	if (r > 0)
+		*ret_fd = nfds > 0 ? fds[0] : -1;
+	return r;
 }
 
 void

@@ -24,7 +24,6 @@
 #include "policy/policy_priv.h"
 
 #define LINE_MAX_BYTES 8192
-#define SECTIONS_MAX   1024
 
 struct parser {
 	const char *at, *end;
@@ -169,6 +168,11 @@ static const struct key keys[] = {
 	{ "memory", VALUE_SIZE, FIELD(limits.memory), NULL },
 	{ "pids", VALUE_NUMBER, FIELD(limits.pids), NULL },
 	{ "cpu", VALUE_NUMBER, FIELD(limits.cpu_percent), NULL },
+	{ "jobs", VALUE_NUMBER, FIELD(limits.jobs), NULL },
+	{ "jobs-kept", VALUE_NUMBER, FIELD(limits.jobs_kept), NULL },
+	{ "jobs-bytes", VALUE_SIZE, FIELD(limits.jobs_bytes), NULL },
+	{ "terminals", VALUE_NUMBER, FIELD(limits.terminals), NULL },
+	{ "terminals-kept", VALUE_NUMBER, FIELD(limits.terminals_kept), NULL },
 	{ "require", VALUE_REQUIRE, 0, require_words },
 };
 
@@ -332,8 +336,8 @@ section_add(struct parser *p, enum config_kind kind, const char *name)
 
 	if (config_find(config, kind, name))
 		return fail(p, "this section was given before");
-	if (config->count >= SECTIONS_MAX)
-		return fail(p, "more than %d sections", SECTIONS_MAX);
+	if (config->count >= LIMIT_CONFIG_PARTS)
+		return fail(p, "more than %d sections", LIMIT_CONFIG_PARTS);
 	sections = realloc(config->sections,
 			   (config->count + 1) * sizeof(*sections));
 	if (!sections)
@@ -402,14 +406,18 @@ section_begin(struct parser *p, char *text)
 static int
 look_for_section(struct parser *p, const char *line, size_t len)
 {
-	_cleanup_(freep) char *copy = strndup(line, len);
+	_cleanup_(freep) char *copy = NULL;
 	char *text, *end;
 
+	while (len > 0 && (*line == ' ' || *line == '\t')) {
+		line++;
+		len--;
+	}
+	if (len == 0 || *line != '[')
+		return 0;
+	text = copy = strndup(line, len);
 	if (!copy)
 		return fail_memory(p);
-	text = copy + strspn(copy, " \t");
-	if (*text != '[')
-		return 0;
 	end = strrchr(text, ']');
 	if (!end || end[1 + strspn(end + 1, " \t\r\n")] != '\0')
 		return fail(p, "a section is '[name]' and nothing more");

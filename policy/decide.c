@@ -180,16 +180,22 @@ is_sink(const struct policy *policy, const char *path)
 		"null",	 "zero",   "full",   "random",	"urandom", "tty",
 		"stdin", "stdout", "stderr", "console", "ptmx",
 	};
+	/* The last two are the world's own terminals, where it has such. */
+	const size_t n =
+		sizeof(sinks) / sizeof(*sinks) - (policy->landlock ? 2 : 0);
 	const char *name;
 
 	if (strv_has(&policy->devices, path))
 		return true;
 	if (!path_is_in(path, "/dev", &name))
 		return false;
-	for (size_t i = 0; i < sizeof(sinks) / sizeof(*sinks); i++)
+	for (size_t i = 0; i < n; i++)
 		if (strcmp(name, sinks[i]) == 0)
 			return true;
-	return strncmp(name, "pts/", 4) == 0 || strncmp(name, "fd/", 3) == 0;
+	/* Without a devpts of its own, these are other people's terminals. */
+	if (strncmp(name, "pts/", 4) == 0)
+		return !policy->landlock;
+	return strncmp(name, "fd/", 3) == 0;
 }
 
 /*
@@ -226,7 +232,7 @@ static bool
 in_private_home(const struct policy *policy, const char *path)
 {
 	return policy->home == POLICY_HOME_PRIVATE && policy->home_path &&
-	       path_is_in(path, policy->home_path, NULL);
+	       !policy->landlock && path_is_in(path, policy->home_path, NULL);
 }
 
 int
@@ -267,6 +273,9 @@ is_writable(const struct policy *policy, const char *path)
 			return true;
 	if (policy_mounted_root(policy, path, NULL) >= 0)
 		return false;
+	if (policy->landlock)
+		return policy->tmp_writable && policy->tmp_dir &&
+		       path_is_in(path, policy->tmp_dir, NULL);
 	if (policy_temp_area(path))
 		return policy->tmp_writable;
 	return in_private_home(policy, path);
@@ -276,8 +285,9 @@ is_writable(const struct policy *policy, const char *path)
 static bool
 may_connect(const struct policy *policy, const char *path)
 {
-	return strv_has(&policy->sockets, path) || policy_temp_area(path) ||
-	       is_writable(policy, path);
+	return strv_has(&policy->sockets, path) ||
+	       strv_has(&policy->name_sockets, path) ||
+	       policy_temp_area(path) || is_writable(policy, path);
 }
 
 struct policy_verdict
@@ -301,7 +311,8 @@ policy_decide_path(const struct policy *policy, enum policy_op op,
 	if (op == POLICY_OP_CONNECT)
 		return may_connect(policy, path) ? allow() : policy_deny_mode();
 	if (only_writes(op) &&
-	    (is_sink(policy, path) || is_proc_of_process(path)))
+	    (is_sink(policy, path) ||
+	     (!policy->landlock && is_proc_of_process(path))))
 		return allow();
 	return policy_deny_mode();
 }

@@ -10,32 +10,54 @@
 
 #include "policy/denial_priv.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/limits.h"
 
-/* FNV-1a: the keys are short, and who can choose them gains a long chain. */
+/*
+ * An inmate chooses the keys: each step mixes the secret of this world in, so
+ * that no two paths can be known to meet in a bucket.
+ */
 static uint64_t
-hash_text(uint64_t hash, const char *text)
+mix(uint64_t hash, uint64_t word, uint64_t key)
 {
-	for (; text && *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
-	return (hash ^ 0xff) * 0x100000001b3ull;
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return (hash ^ hash >> 29) + (key | 1) * (hash >> 32 | 1);
+}
+
+static uint64_t
+hash_text(uint64_t hash, const char *text, uint64_t key)
+{
+	size_t len = text ? strlen(text) : 0;
+	uint64_t word;
+
+	hash = mix(hash, len, key);
+	for (; len >= sizeof(word); text += sizeof(word), len -= sizeof(word)) {
+		memcpy(&word, text, sizeof(word));
+		hash = mix(hash, word, key);
+	}
+	word = 0;
+	if (len > 0)
+		memcpy(&word, text, len);
+	return mix(hash, word, key);
 }
 
 static unsigned int
-bucket_of(const struct denial *denial)
+bucket_of(const struct denials *denials, const struct denial *denial)
 {
-	uint64_t hash = 0xcbf29ce484222325ull;
+	uint64_t key = denials->hash_key, hash = key;
 
-	hash = (hash ^ (uint64_t)denial->pid) * 0x100000001b3ull;
-	hash = (hash ^ (uint64_t)denial->op) * 0x100000001b3ull;
-	hash = (hash ^ (uint64_t)denial->error) * 0x100000001b3ull;
-	hash = hash_text(hash, denial->path);
-	hash = hash_text(hash, denial->path2);
-	hash = hash_text(hash, denial->rule);
+	hash = mix(hash, (uint64_t)denial->pid, key);
+	hash = mix(hash, (uint64_t)denial->op << 32 | (uint32_t)denial->error,
+		   key);
+	hash = hash_text(hash, denial->path, key);
+	hash = hash_text(hash, denial->path2, key);
+	hash = hash_text(hash, denial->rule, key);
 	hash ^= hash >> 32;
 	return (unsigned int)(hash & (DENIAL_BUCKETS - 1));
 }
@@ -135,10 +157,30 @@ add_run(struct denials *denials, unsigned int bucket, struct denial *denial,
 	return 0;
 }
 
+bool
+denial_call_is_valid(const char *call)
+{
+	size_t len = strlen(call);
+	json_t *text;
+
+	if (len == 0 || len > LIMIT_CALL)
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if ((unsigned char)call[i] < ' ' || call[i] == 0x7f)
+			return false;
+	/* NULL unless it is UTF-8. */
+	text = json_string(call);
+	json_decref(text);
+	return text != NULL;
+}
+
 int
 denial_record(struct denials *denials, const struct denial *denial)
 {
-	unsigned int bucket = bucket_of(denial);
+	const struct denials_config *config = &denials->config;
+	_cleanup_(freep) char *origin = NULL;
+	_cleanup_(freep) char *call = NULL;
+	unsigned int bucket = bucket_of(denials, denial);
 	int64_t now_mono_ns = clock_mono_ns();
 	struct denial_origin room;
 	struct denial full;
@@ -155,7 +197,14 @@ denial_record(struct denials *denials, const struct denial *denial)
 
 	full = *denial;
 	full.id = 0;
-	denial_look_up(&full, &room);
+	if (!full.call)
+		full.call = config->call;
+	denial_look_up(&denials->cache, &full, &room);
+	if (config->attribute &&
+	    config->attribute(config->data, full.pid, &origin, &call)) {
+		full.origin = origin;
+		full.call = call;
+	}
 
 	pthread_mutex_lock(&denials->lock);
 	seq = find_run(denials, bucket, denial, now_mono_ns);
@@ -232,6 +281,8 @@ denials_free(struct denials *denials)
 	free_text(denials->config.db_path);
 	free_text(denials->config.session);
 	free_text(denials->config.world);
+	free_text(denials->config.call);
+	denial_cache_fini(&denials->cache);
 	spool_free(denials->spool);
 	free(denials->runs);
 	pthread_cond_destroy(&denials->flushed);
@@ -256,6 +307,7 @@ init_locks(struct denials *denials)
 	(void)pthread_cond_init(&denials->wake, &monotonic);
 	(void)pthread_cond_init(&denials->flushed, NULL);
 	(void)pthread_condattr_destroy(&monotonic);
+	denial_cache_init(&denials->cache);
 	return 0;
 }
 
@@ -274,13 +326,18 @@ denials_new(const struct denials_config *config, struct denials **ret_denials)
 		return r;
 	}
 	denials->first = denials->next = 1;
+	if (getrandom(&denials->hash_key, sizeof(denials->hash_key), 0) !=
+	    sizeof(denials->hash_key))
+		return -EIO;
 	denials->config = *config;
 	denials->config.dir = strdup(config->dir);
 	denials->config.db_path = strdup(config->db_path);
 	denials->config.session = strdup(config->session);
 	denials->config.world = strdup(config->world);
+	denials->config.call = copy_text(config->call);
 	if (!denials->config.dir || !denials->config.db_path ||
-	    !denials->config.session || !denials->config.world)
+	    !denials->config.session || !denials->config.world ||
+	    (config->call && !denials->config.call))
 		return -ENOMEM;
 	*ret_denials = take_ptr(&denials);
 	return 0;

@@ -72,7 +72,15 @@ struct denials_config {
 	const char *dir;     /* the world's state directory; exists */
 	const char *db_path; /* pale.db */
 	const char *session, *world;
+	const char *call; /* of records that say none; NULL: none */
 	void (*notify)(void *data);
+	/*
+	 * Whose a process is (NULL allowed): sets what denial_record() shall
+	 * say of it, both the caller's by free(3), or returns false.  On the
+	 * thread that records.
+	 */
+	bool (*attribute)(void *data, pid_t pid, char **ret_origin,
+			  char **ret_call);
 	void *data;
 };
 int denials_open(const struct denials_config *config,
@@ -87,6 +95,9 @@ int denials_open(const struct denials_config *config,
  * Thread: any, many at once; never blocks on the audit thread or on disk.
  */
 int denial_record(struct denials *denials, const struct denial *denial);
+
+/* What a caller may name its call: text of LIMIT_CALL bytes, on one line. */
+bool denial_call_is_valid(const char *call);
 
 /* Waits until all that is recorded is in the store (or degraded). */
 void denials_flush(struct denials *denials);
@@ -116,5 +127,11 @@ int denials_import(const char *dir, const char *db_path, struct errmsg *why);
 /* Appends the record as one JSON object (no newline). */
 struct buf;
 void denial_to_json(const struct denial *denial, struct buf *ret_json);
+/*
+ * Appends the counters as an object; `first` is the array of records that
+ * belongs to them, NULL for none.
+ */
+void denials_counts_json(const struct denials_summary *summary,
+			 const struct buf *first, struct buf *out);
 
 #endif

@@ -77,6 +77,23 @@ tell_lost(struct import *import, const struct spool *spool)
 		     : 0;
 }
 
+/* Nobody else is left to say so. */
+static int
+tell_end(struct import *import, const struct spool *spool)
+{
+	int r = open_store(import);
+
+	if (r < 0)
+		return r;
+	r = store_event_once(import->store, spool_session(spool),
+			     spool_world(spool), "world.ended",
+			     "{\"reason\":\"its warden has died\","
+			     "\"exit_status\":null,\"signal\":null}");
+	return r < 0 ? errmsg_set(import->why, r, "cannot write '%s': %s",
+				  import->db_path, strerror(-r))
+		     : 0;
+}
+
 int
 denials_import(const char *dir, const char *db_path, struct errmsg *why)
 {
@@ -99,6 +116,8 @@ denials_import(const char *dir, const char *db_path, struct errmsg *why)
 		r = write_batch(import);
 	if (r == 0)
 		r = tell_lost(import, spool);
+	if (r == 0)
+		r = tell_end(import, spool);
 	store_close(import->store);
 	if (r < 0)
 		return r;

@@ -38,13 +38,6 @@ denial_remedy_name(enum denial_remedy remedy)
 	return NULL;
 }
 
-static void
-put_int(struct buf *out, const char *key, int64_t value)
-{
-	jsonw_key(out, key);
-	jsonw_int(out, value);
-}
-
 /* A number of which 0 means that it is not known. */
 static void
 put_known(struct buf *out, const char *key, int64_t value)
@@ -62,7 +55,7 @@ put_errno(struct buf *out, int error)
 	jsonw_key(out, "errno");
 	jsonw_begin(out, '{');
 	jsonw_pair(out, "name", strerrorname_np(error));
-	put_int(out, "number", error);
+	jsonw_pair_int(out, "number", error);
 	jsonw_end(out, '}');
 }
 
@@ -86,9 +79,9 @@ denial_to_json(const struct denial *denial, struct buf *ret_json)
 {
 	jsonw_begin(ret_json, '{');
 	put_known(ret_json, "id", (int64_t)denial->id);
-	put_int(ret_json, "time", denial->time_ns);
-	put_int(ret_json, "last_time", denial->last_ns);
-	put_int(ret_json, "count", (int64_t)denial->count);
+	jsonw_pair_int(ret_json, "time", denial->time_ns);
+	jsonw_pair_int(ret_json, "last_time", denial->last_ns);
+	jsonw_pair_int(ret_json, "count", (int64_t)denial->count);
 	jsonw_pair(ret_json, "session", denial->session);
 	jsonw_pair(ret_json, "world", denial->world);
 	jsonw_pair(ret_json, "origin", denial->origin);
@@ -106,8 +99,26 @@ denial_to_json(const struct denial *denial, struct buf *ret_json)
 	put_known(ret_json, "inner_pid", denial->inner_pid);
 	jsonw_pair(ret_json, "comm", denial->comm);
 	jsonw_pair(ret_json, "exe", denial->exe);
-	put_int(ret_json, "uid", denial->uid);
-	put_int(ret_json, "gid", denial->gid);
+	jsonw_pair_int(ret_json, "uid", denial->uid);
+	jsonw_pair_int(ret_json, "gid", denial->gid);
 	put_remedy(ret_json, denial);
 	jsonw_end(ret_json, '}');
+}
+
+void
+denials_counts_json(const struct denials_summary *summary,
+		    const struct buf *first, struct buf *out)
+{
+	jsonw_begin(out, '{');
+	jsonw_key(out, "count");
+	jsonw_uint(out, summary->count);
+	jsonw_key(out, "rows");
+	jsonw_uint(out, summary->rows);
+	jsonw_key(out, "degraded");
+	jsonw_bool(out, summary->degraded);
+	if (first && buf_error(first) == 0) {
+		jsonw_key(out, "first");
+		jsonw_raw(out, first->data, first->len);
+	}
+	jsonw_end(out, '}');
 }

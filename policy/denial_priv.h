@@ -29,6 +29,7 @@
 
 #define DENIAL_BUCKETS 4096u /* a power of two */
 #define DENIAL_FIRST   5u    /* of struct denials_summary */
+#define DENIAL_KNOWN   8u    /* processes that stay open below /proc */
 
 /* Hits further apart than this are two runs. */
 #define DENIAL_RUN_NS 1000000000LL
@@ -44,10 +45,26 @@ struct denial_run {
 	bool dirty, taken;
 };
 
+/* A process that was refused something; its descriptors are for it alone. */
+struct denial_known {
+	pid_t pid; /* 0: nobody */
+	pid_t ppid, inner_pid;
+	int dir, comm; /* /proc/PID and its file */
+	int parent;    /* that file of the parent */
+};
+
+struct denial_cache {
+	pthread_mutex_t lock; /* innermost; for copies only */
+	struct denial_known known[DENIAL_KNOWN];
+	unsigned int next; /* the one to leave */
+};
+
 struct denials {
 	struct denials_config config; /* strings are ours */
 	struct spool *spool;
-	uint64_t mask; /* of `runs` */
+	uint64_t mask;	   /* of `runs` */
+	uint64_t hash_key; /* random */
+	struct denial_cache cache;
 
 	pthread_mutex_t
 		lock; /* innermost; held for no system call that blocks */
@@ -94,14 +111,19 @@ const char *denial_source_name(enum denial_source source);
 /* "escalate" …; NULL for none. */
 const char *denial_remedy_name(enum denial_remedy remedy);
 
-/*
- * Fills in what the caller left out, from /proc/PID; `room` holds the strings.
- * Never reads the inmate's memory.
- */
 struct denial_origin {
 	char comm[64];
 	char exe[4096];
 };
-void denial_look_up(struct denial *denial, struct denial_origin *room);
+
+/*
+ * Fills in what the caller left out, from /proc/PID; `room` holds the strings.
+ * Never reads the inmate's memory.  Thread: any.
+ */
+void denial_look_up(struct denial_cache *cache, struct denial *denial,
+		    struct denial_origin *room);
+
+void denial_cache_init(struct denial_cache *cache);
+void denial_cache_fini(struct denial_cache *cache);
 
 #endif

@@ -18,8 +18,6 @@
 #include "base/limits.h"
 #include "policy/policy_priv.h"
 
-#define JSON_BYTES_MAX (64u << 20)
-
 static const char *const rule_kinds[] = { "protect", "hide", "allow" };
 static const char *const net_names[] = { "host", "none" };
 static const char *const home_names[] = { "ro", "private" };
@@ -101,11 +99,16 @@ rules_json(const struct rules *rules)
 static json_t *
 limits_json(const struct policy_limits *l)
 {
-	return json_pack("{s:I,s:I,s:I,s:I,s:I}", "timeout_ms",
-			 (json_int_t)l->timeout_ms, "linger_ms",
+	return json_pack("{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}",
+			 "timeout_ms", (json_int_t)l->timeout_ms, "linger_ms",
 			 (json_int_t)l->linger_ms, "memory",
 			 (json_int_t)l->memory, "pids", (json_int_t)l->pids,
-			 "cpu_percent", (json_int_t)l->cpu_percent);
+			 "cpu_percent", (json_int_t)l->cpu_percent, "jobs",
+			 (json_int_t)l->jobs, "jobs_kept",
+			 (json_int_t)l->jobs_kept, "jobs_bytes",
+			 (json_int_t)l->jobs_bytes, "terminals",
+			 (json_int_t)l->terminals, "terminals_kept",
+			 (json_int_t)l->terminals_kept);
 }
 
 static json_t *
@@ -113,7 +116,7 @@ policy_json(const struct policy *p)
 {
 	return json_pack(
 		"{s:s,s:s,s:s,s:o,s:o,s:b,s:b,s:b,s:b,s:b,s:s,s:s,s:o,"
-		"s:o,s:o,s:o,s:o,s:o}",
+		"s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:o}",
 		"mode", policy_mode_name(p->mode), "mode_source",
 		p->mode_source, "session", p->session, "roots", roots_json(p),
 		"rules", rules_json(p->rules), "git_guard", p->git_guard,
@@ -123,9 +126,11 @@ policy_json(const struct policy *p)
 		home_names[p->home], "home_path",
 		p->home_path ? text_json(p->home_path) : json_null(),
 		"hide_paths", strv_json(&p->hide_paths), "sockets",
-		strv_json(&p->sockets), "devices", strv_json(&p->devices),
+		strv_json(&p->sockets), "name_sockets",
+		strv_json(&p->name_sockets), "devices", strv_json(&p->devices),
 		"env_hide", strv_json(&p->env_hide), "limits",
-		limits_json(&p->limits));
+		limits_json(&p->limits), "landlock", p->landlock, "tmp_dir",
+		p->tmp_dir ? text_json(p->tmp_dir) : json_null());
 }
 
 int
@@ -407,20 +412,26 @@ limits_member(struct reader *in, struct policy_limits *l)
 	l->memory = number_member(&limits, "memory");
 	l->pids = number_member(&limits, "pids");
 	l->cpu_percent = number_member(&limits, "cpu_percent");
+	l->jobs = number_member(&limits, "jobs");
+	l->jobs_kept = number_member(&limits, "jobs_kept");
+	l->jobs_bytes = number_member(&limits, "jobs_bytes");
+	l->terminals = number_member(&limits, "terminals");
+	l->terminals_kept = number_member(&limits, "terminals_kept");
 	check_all_taken(&limits, "limits");
 	in->error = limits.error;
 }
 
+/* A clean path, or null. */
 static void
-home_path_member(struct reader *in, struct policy *p)
+path_member(struct reader *in, const char *name, char **ret_path)
 {
-	json_t *value = member(in, "home_path");
+	json_t *value = member(in, name);
 
 	if (!value || json_is_null(value))
 		return;
-	p->home_path = text_value(in, "home_path", value);
-	if (p->home_path && !path_is_clean(p->home_path))
-		(void)bad(in, "home_path", "is not clean");
+	*ret_path = text_value(in, name, value);
+	if (*ret_path && !path_is_clean(*ret_path))
+		(void)bad(in, name, "is not clean");
 }
 
 static void
@@ -443,12 +454,15 @@ policy_members(struct reader *in, struct policy *p)
 					     net_names, 2);
 	p->home = (enum policy_home)word_value(in, "home", member(in, "home"),
 					       home_names, 2);
-	home_path_member(in, p);
+	path_member(in, "home_path", &p->home_path);
 	strv_member(in, "hide_paths", true, &p->hide_paths);
 	strv_member(in, "sockets", true, &p->sockets);
+	strv_member(in, "name_sockets", true, &p->name_sockets);
 	strv_member(in, "devices", true, &p->devices);
 	strv_member(in, "env_hide", false, &p->env_hide);
 	limits_member(in, &p->limits);
+	p->landlock = bool_member(in, "landlock");
+	path_member(in, "tmp_dir", &p->tmp_dir);
 	roots_member(in, p);
 	rules_member(in, p);
 	check_all_taken(in, "policy");
@@ -463,7 +477,7 @@ policy_decode(const char *json, size_t len, struct policy **ret_policy,
 	struct reader in = { .why = why };
 	json_error_t error;
 
-	if (len > JSON_BYTES_MAX)
+	if (len > LIMIT_POLICY_JSON)
 		return errmsg_set(why, -E2BIG, "policy: %zu bytes", len);
 	object = json_loadb(json, len, JSON_REJECT_DUPLICATES, &error);
 	if (!json_is_object(object))

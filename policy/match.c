@@ -195,9 +195,17 @@ glob_next(const char *glob, int *ret_byte)
 	return glob + 1;
 }
 
+bool
+glob_is_plain(const char *glob)
+{
+	return glob[strcspn(glob, "*?[\\")] == '\0';
+}
+
 int
 glob_check(const char *glob)
 {
+	if (glob_is_plain(glob))
+		return 0;
 	while (*glob) {
 		int byte;
 
@@ -208,67 +216,64 @@ glob_check(const char *glob)
 	return 0;
 }
 
-/* Whether the last of `parts` is "**", or would be if there were one. */
-static bool
-ends_deep(const struct strv *parts)
-{
-	return parts->count == 0 ||
-	       strcmp(parts->items[parts->count - 1], "**") == 0;
-}
-
 /*
  * Components that say nothing are dropped, so that equal meanings are equal: a
  * "**" at the front lets the pattern float, of several only one stays, and at
  * the end it becomes "**" and "*", all that is inside.
  */
-static int
+static void
 normalise(struct pattern *p)
 {
-	struct strv parts = { 0 };
-	bool is_deep = false;
-	int r = 0;
+	const char **parts = p->parts.items;
+	bool is_deep = false, was_deep = true;
+	size_t n = 0;
 
-	for (size_t i = 0; i < p->parts.count && r == 0; i++) {
-		const char *part = p->parts.items[i];
-
-		is_deep = strcmp(part, "**") == 0;
-		p->floating |= is_deep && parts.count == 0;
-		if (!is_deep || !ends_deep(&parts))
-			r = strv_add(&parts, part);
+	for (size_t i = 0; i < p->parts.count; i++) {
+		is_deep = strcmp(parts[i], "**") == 0;
+		p->floating |= is_deep && n == 0;
+		if (is_deep && was_deep)
+			continue;
+		was_deep = is_deep;
+		parts[n++] = parts[i];
 	}
-	if (is_deep && r == 0)
-		r = strv_add(&parts, "*");
-	strv_fini(&p->parts);
-	p->parts = parts;
-	return r;
+	if (is_deep)
+		parts[n++] = "*";
+	p->parts.count = n;
 }
 
+/* Takes `len` bytes apart, in one block of memory. */
 static int
 split(const char *text, size_t len, struct pattern *p, struct errmsg *why)
 {
-	const char *at = text, *end = text + len;
+	size_t most = 2; /* "*" may follow the last */
+	char *at, *end;
 
-	for (;;) {
-		const char *slash = memchr(at, '/', (size_t)(end - at));
-		size_t n = (size_t)((slash ? slash : end) - at);
-		_cleanup_(freep) char *part = strndup(at, n);
-
-		if (!part || strv_add(&p->parts, part) < 0)
-			return errmsg_set(why, -ENOMEM, "out of memory");
-		if (n == 0 || strcmp(part, ".") == 0 || strcmp(part, "..") == 0)
+	for (size_t i = 0; i < len; i++)
+		most += text[i] == '/';
+	p->parts.items = malloc(most * sizeof(*p->parts.items) + len + 1);
+	if (!p->parts.items)
+		return errmsg_set(why, -ENOMEM, "out of memory");
+	at = (char *)(p->parts.items + most);
+	memcpy(at, text, len);
+	at[len] = '\0';
+	for (; at; at = end) {
+		end = strchr(at, '/');
+		if (end)
+			*end++ = '\0';
+		p->parts.items[p->parts.count++] = at;
+		if (*at == '\0' || strcmp(at, ".") == 0 ||
+		    strcmp(at, "..") == 0)
 			return errmsg_set(why, -EINVAL,
 					  "pattern '%s': a component is empty, "
 					  "'.' or '..'",
 					  text);
-		if (glob_check(part) < 0)
+		if (glob_check(at) < 0)
 			return errmsg_set(why, -EINVAL,
 					  "pattern '%s': '%s' has an unclosed "
 					  "'[' or ends in a backslash",
-					  text, part);
-		if (!slash)
-			return 0;
-		at = slash + 1;
+					  text, at);
 	}
+	return 0;
 }
 
 static int
@@ -307,8 +312,8 @@ parse(const char *text, struct pattern *p, struct errmsg *why)
 	if (r < 0)
 		return r;
 	p->floating = !anchored && p->parts.count == 1;
-	r = normalise(p);
-	return r < 0 ? errmsg_set(why, r, "out of memory") : 0;
+	normalise(p);
+	return 0;
 }
 
 int
@@ -328,5 +333,6 @@ pattern_parse(const char *text, struct pattern *ret_pattern, struct errmsg *why)
 void
 pattern_fini(struct pattern *pattern)
 {
-	strv_fini(&pattern->parts);
+	free((void *)pattern->parts.items);
+	*pattern = (struct pattern){ 0 };
 }

@@ -43,9 +43,11 @@ policy_unref(struct policy *policy)
 	free(policy->mode_source);
 	free(policy->session);
 	free(policy->home_path);
+	free(policy->tmp_dir);
 	rules_free(policy->rules);
 	strv_fini(&policy->hide_paths);
 	strv_fini(&policy->sockets);
+	strv_fini(&policy->name_sockets);
 	strv_fini(&policy->devices);
 	strv_fini(&policy->env_hide);
 	free(policy);
@@ -87,6 +89,8 @@ copy_lists(const struct policy *from, struct policy *to)
 	if (r == 0)
 		r = strv_extend(&to->sockets, &from->sockets);
 	if (r == 0)
+		r = strv_extend(&to->name_sockets, &from->name_sockets);
+	if (r == 0)
 		r = strv_extend(&to->devices, &from->devices);
 	if (r == 0)
 		r = strv_extend(&to->env_hide, &from->env_hide);
@@ -114,13 +118,17 @@ policy_with_mode(const struct policy *policy, enum policy_mode mode,
 		.net = policy->net,
 		.home = policy->home,
 		.limits = policy->limits,
+		.landlock = policy->landlock,
 	};
 	copy->mode_source = strdup(policy->mode_source);
 	copy->session = strdup(policy->session);
 	if (policy->home_path)
 		copy->home_path = strdup(policy->home_path);
+	if (policy->tmp_dir)
+		copy->tmp_dir = strdup(policy->tmp_dir);
 	if (!copy->mode_source || !copy->session ||
-	    (policy->home_path && !copy->home_path))
+	    (policy->home_path && !copy->home_path) ||
+	    (policy->tmp_dir && !copy->tmp_dir))
 		return -ENOMEM;
 	r = copy_lists(policy, copy);
 	if (r < 0)

@@ -128,6 +128,12 @@ struct policy_limits {
 	uint64_t memory; /* bytes */
 	uint64_t pids;
 	uint64_t cpu_percent; /* of one core */
+	/* Of a standing world; 0: the default of the warden. */
+	uint64_t jobs;		 /* that run at once */
+	uint64_t jobs_kept;	 /* ended ones of a session */
+	uint64_t jobs_bytes;	 /* output of ended ones, of the user */
+	uint64_t terminals;	 /* that live at once, of a world */
+	uint64_t terminals_kept; /* ended ones of a session */
 };
 
 /* All fields are read-only after policy_resolve(). */
@@ -149,9 +155,18 @@ struct policy {
 	char *home_path;	/* canonical $HOME of the caller; NULL: none */
 	struct strv hide_paths; /* absolute host paths outside the roots */
 	struct strv sockets;	/* absolute host socket paths let in */
-	struct strv devices;	/* absolute host device paths let in */
-	struct strv env_hide;	/* globs of environment names dropped */
+	/* The same for what answers to names (nsswitch.c); they may be gone. */
+	struct strv name_sockets;
+	struct strv devices;  /* absolute host device paths let in */
+	struct strv env_hide; /* globs of environment names dropped */
 	struct policy_limits limits;
+	/*
+	 * Where no world of its own can be made (landlock.c): Landlock alone
+	 * fences, on the host's own files.  Only `tmp_dir` (NULL: none) is
+	 * private then.
+	 */
+	bool landlock;
+	char *tmp_dir;
 };
 
 /*
@@ -196,10 +211,28 @@ policy_unrefp(struct policy **policy)
 int policy_with_mode(const struct policy *policy, enum policy_mode mode,
 		     struct policy **ret_policy);
 
+/*
+ * A copy for a world that Landlock alone fences.  `tmp_dir` is its private
+ * directory (NULL: none), `given` are files that the command may write to
+ * besides: its terminal, and what it has open for writing.
+ * -ENOTSUP with a sentence: the policy asks for what Landlock cannot keep.
+ */
+int policy_with_landlock(const struct policy *policy, const char *tmp_dir,
+			 const struct strv *given, struct policy **ret_policy,
+			 struct errmsg *why);
+
 /* The complete policy as a JSON text, and back (warden start, `show`). */
 int policy_encode(const struct policy *policy, char **ret_json);
 int policy_decode(const char *json, size_t len, struct policy **ret_policy,
 		  struct errmsg *why);
+
+/*
+ * The policy as a short text of hexadecimal digits: equal for what fences
+ * alike.  -ENOMEM.
+ */
+#define POLICY_DIGEST_LEN 16
+int policy_digest(const struct policy *policy,
+		  char ret_digest[POLICY_DIGEST_LEN + 1]);
 
 /*
  * The one function that says where this policy permits mutation: canonical

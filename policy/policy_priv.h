@@ -33,12 +33,21 @@ bool glob_match(const char *glob, const char *name, bool fold);
  */
 const char *glob_next(const char *glob, int *ret_byte);
 
+/* It is the one name that it matches. */
+bool glob_is_plain(const char *glob);
+
+/* The components of a pattern, in one block with their texts. */
+struct pattern_parts {
+	const char **items;
+	size_t count;
+};
+
 /* A pattern taken apart.  "**" is a component of its own. */
 struct pattern {
 	bool negated;
 	bool dir_only;
 	bool floating; /* may begin at any depth */
-	struct strv parts;
+	struct pattern_parts parts;
 };
 
 int pattern_parse(const char *text, struct pattern *ret_pattern,

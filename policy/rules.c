@@ -25,6 +25,33 @@ grow(void *array, uint32_t n, size_t size)
 	return 0;
 }
 
+#define TEXT_BLOCK 8000
+
+/* A copy that lives as long as the rules; NULL: no memory. */
+static const char *
+keep_text(struct rules *rules, const char *text)
+{
+	size_t len = strlen(text) + 1, size = TEXT_BLOCK;
+	struct text_block *block = rules->texts;
+	char *at;
+
+	if (!block || block->size - block->used < len) {
+		if (size < len)
+			size = len;
+		block = malloc(sizeof(*block) + size);
+		if (!block)
+			return NULL;
+		block->next = rules->texts;
+		block->used = 0;
+		block->size = size;
+		rules->texts = block;
+	}
+	at = block->text + block->used;
+	memcpy(at, text, len);
+	block->used += len;
+	return at;
+}
+
 struct rule_state *
 rule_state_new(uint32_t n)
 {
@@ -117,14 +144,14 @@ rules_free(struct rules *rules)
 	if (!rules || __atomic_sub_fetch(&rules->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return NULL;
 	free_states(rules);
-	for (uint32_t i = 0; i < rules->n_rules; i++)
-		free(rules->rules[i].text);
+	while (rules->texts) {
+		struct text_block *next = rules->texts->next;
+
+		free(rules->texts);
+		rules->texts = next;
+	}
 	for (uint32_t i = 0; i < rules->n_lists; i++)
 		free(rules->lists[i].source);
-	for (uint32_t i = 0; i < rules->n_edges; i++) {
-		free(rules->edges[i].glob);
-		free(rules->edges[i].literal);
-	}
 	free(rules->rules);
 	free(rules->lists);
 	free(rules->nodes);
@@ -168,7 +195,7 @@ struct literal {
 	uint32_t best; /* the length of the run that `pair` ends */
 	unsigned char pair[2];
 	bool whole;
-	char *text; /* the run under way, as long as the glob at most */
+	char text[LIMIT_PATTERN + 1]; /* the run under way */
 };
 
 /* The hash of the last bytes, from the end, as a step computes it. */
@@ -198,13 +225,27 @@ take_pair(struct edge *e, struct literal *lit, uint32_t run, unsigned char byte)
 	lit->pair[1] = byte;
 }
 
-/* Walks the glob once; lit->text must have room for it. */
+/* Most globs are plain names, of which the hash is all that is needed. */
+static void
+take_name(const char *name, struct literal *lit)
+{
+	size_t len = strlen(name);
+
+	lit->whole = true;
+	lit->head = HASH_SEED;
+	for (size_t i = 0; i < len; i++)
+		lit->head = hash_byte(lit->head, (unsigned char)name[i]);
+	memcpy(lit->text, name, len + 1);
+}
+
+/* Walks the glob once. */
 static void
 find_literals(struct edge *e, struct literal *lit)
 {
 	uint32_t run = 0; /* literal bytes since the last wildcard */
 	const char *at = e->glob;
 
+	lit->head_len = lit->tail_len = lit->best = 0;
 	lit->whole = true;
 	lit->head = HASH_SEED;
 	while (*at) {
@@ -255,7 +296,6 @@ edge_choose(struct rules *rules, struct edge *e, struct literal *lit)
 
 	if (lit->whole) {
 		e->how = KEY_WHOLE;
-		e->literal = take_ptr(&lit->text);
 		node->has_whole = true;
 		hash = lit->head;
 	} else if (lit->head_len > 0) {
@@ -281,32 +321,33 @@ edge_choose(struct rules *rules, struct edge *e, struct literal *lit)
 	e->key = edge_key(e->node, e->how, hash);
 }
 
-/* Puts a new edge, which will be the last, where it is found. */
-static int
-edge_link(struct rules *rules, struct edge *e)
+/* The edge of `like` in the chain that begins at `at`, or NONE. */
+static uint32_t
+edge_find(const struct rules *rules, uint32_t at, const struct edge *like)
 {
-	struct literal lit = { .text = malloc(strlen(e->glob) + 1) };
-	uint32_t *first;
+	for (; at != NONE; at = rules->edges[at].next) {
+		const struct edge *e = &rules->edges[at];
 
-	if (!lit.text)
-		return -ENOMEM;
-	find_literals(e, &lit);
-	edge_choose(rules, e, &lit);
-	free(lit.text);
-	first = e->how == KEY_SCAN
-			? &rules->nodes[e->node].scan
-			: &rules->buckets[e->key & (rules->n_buckets - 1)];
-	e->next = *first;
-	*first = rules->n_edges;
-	return 0;
+		if (e->key == like->key && e->node == like->node &&
+		    e->fold == like->fold && strcmp(e->glob, like->glob) == 0)
+			break;
+	}
+	return at;
 }
 
-/*
- * The edge of `node` with this glob, made if missing.  While rules are added
- * the edges of a node are found by a scan of its bucket: the key is not known
- * before the glob is taken apart, so an edge is built first and dropped when
- * its like is there.
- */
+/* Gives a new edge texts of its own; most literals are their globs. */
+static int
+edge_keep(struct rules *rules, struct edge *e, const struct literal *lit)
+{
+	e->glob = keep_text(rules, e->glob);
+	if (e->glob && e->how == KEY_WHOLE)
+		e->literal = strcmp(e->glob, lit->text) == 0
+				     ? e->glob
+				     : keep_text(rules, lit->text);
+	return e->glob && (e->how != KEY_WHOLE || e->literal) ? 0 : -ENOMEM;
+}
+
+/* The edge of `node` with this glob, made if missing. */
 static int
 edge_get(struct rules *rules, uint32_t node, const char *glob, bool folds,
 	 uint32_t *ret_edge)
@@ -316,8 +357,10 @@ edge_get(struct rules *rules, uint32_t node, const char *glob, bool folds,
 		.target = NONE,
 		.rules = NONE,
 		.fold = folds,
+		.glob = glob,
 	};
-	uint32_t at;
+	struct literal lit;
+	uint32_t *first;
 	int r;
 
 	if (rules->n_edges >= rules->n_buckets && rehash_edges(rules) < 0)
@@ -325,34 +368,24 @@ edge_get(struct rules *rules, uint32_t node, const char *glob, bool folds,
 	r = grow(&rules->edges, rules->n_edges, sizeof(*rules->edges));
 	if (r < 0)
 		return r;
-	e.glob = strdup(glob);
-	if (!e.glob)
-		return -ENOMEM;
-	r = edge_link(rules, &e);
-	if (r < 0) {
-		free(e.glob);
-		return r;
-	}
-	rules->edges[rules->n_edges] = e;
-	for (at = e.next; at != NONE; at = rules->edges[at].next) {
-		const struct edge *old = &rules->edges[at];
-
-		if (old->node == node && old->fold == folds &&
-		    strcmp(old->glob, glob) == 0)
-			break;
-	}
-	if (at == NONE) {
-		*ret_edge = rules->n_edges++;
-		return 0;
-	}
-	/* The new one is the first of its chain. */
-	if (e.how == KEY_SCAN)
-		rules->nodes[node].scan = e.next;
+	if (glob_is_plain(glob))
+		take_name(glob, &lit);
 	else
-		rules->buckets[e.key & (rules->n_buckets - 1)] = e.next;
-	free(e.glob);
-	free(e.literal);
-	*ret_edge = at;
+		find_literals(&e, &lit);
+	edge_choose(rules, &e, &lit);
+	first = e.how == KEY_SCAN
+			? &rules->nodes[node].scan
+			: &rules->buckets[e.key & (rules->n_buckets - 1)];
+	*ret_edge = edge_find(rules, *first, &e);
+	if (*ret_edge != NONE)
+		return 0;
+	r = edge_keep(rules, &e, &lit);
+	if (r < 0)
+		return r;
+	e.next = *first;
+	*first = rules->n_edges;
+	rules->edges[rules->n_edges] = e;
+	*ret_edge = rules->n_edges++;
 	return 0;
 }
 
@@ -432,7 +465,7 @@ rule_insert(struct rules *rules, enum rule_kind kind, const char *text,
 	    const char *source, const struct pattern *p)
 {
 	bool builtin = strcmp(source, RULES_SOURCE_BUILTIN) == 0;
-	_cleanup_(freep) char *copy = strdup(text);
+	const char *copy = keep_text(rules, text);
 	uint32_t list, edge;
 	int r;
 
@@ -450,7 +483,7 @@ rule_insert(struct rules *rules, enum rule_kind kind, const char *text,
 
 	rules->rules[rules->n_rules] = (struct rule){
 		.kind = kind,
-		.text = take_ptr(&copy),
+		.text = copy,
 		.list = list,
 		.next = rules->edges[edge].rules,
 		.negated = p->negated,

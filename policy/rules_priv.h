@@ -56,7 +56,7 @@ enum edge_key {
 
 struct rule {
 	enum rule_kind kind;
-	char *text;
+	const char *text; /* as the globs: one of `texts` */
 	uint32_t list;
 	uint32_t next; /* further rule completed by the same edge */
 	bool negated;
@@ -88,8 +88,8 @@ struct edge {
 	uint32_t rules;
 	enum edge_key how;
 	bool fold;
-	char *glob;
-	char *literal; /* KEY_WHOLE: escapes resolved */
+	const char *glob;
+	const char *literal; /* KEY_WHOLE: escapes resolved */
 };
 
 /* What holds from above, and how many nodes are active. */
@@ -107,8 +107,16 @@ struct rule_state {
 	uint32_t nodes[]; /* ascending */
 };
 
+/* Room for the texts of many rules, which live and go together. */
+struct text_block {
+	struct text_block *next;
+	size_t used, size;
+	char text[];
+};
+
 struct rules {
 	int refs; /* atomic */
+	struct text_block *texts;
 	struct rule *rules;
 	struct list *lists;
 	struct node *nodes;

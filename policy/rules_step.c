@@ -10,10 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/limits.h"
 #include "policy/rules_priv.h"
-
-#define STATES_MAX   (1u << 16) /* a hostile tree may make many */
-#define STATES_NODES (1u << 22) /* and large ones */
 
 /* A name that only a pattern for any name matches. */
 #define ANY_NAME "\001\002\001"
@@ -287,8 +285,8 @@ intern_locked(struct rules *rules, const struct holds *head,
 	     s = s->next)
 		if (s->hash == hash && state_equal(s, head, nodes))
 			return s;
-	if (rules->n_states >= STATES_MAX ||
-	    rules->n_state_nodes + head->n > STATES_NODES)
+	if (rules->n_states >= LIMIT_RULE_STATES ||
+	    rules->n_state_nodes + head->n > LIMIT_RULE_NODES)
 		return NULL;
 	s = rule_state_new(head->n);
 	if (!s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * The connection: opening, schema and its migrations, events, retention.
+ * The connection: opening, schema and its migrations, retention.
  *
  * `migrations` is the schema's history: entry N brings user_version N to N + 1,
  * each in its own immediate transaction.  An entry that was released never
@@ -60,6 +60,71 @@ static const char *const migrations[] = {
 	"CREATE TRIGGER events_no_replace BEFORE INSERT ON events"
 	" WHEN EXISTS (SELECT 1 FROM events WHERE id = NEW.id) BEGIN"
 	" SELECT RAISE(ABORT, 'events are never replaced'); END;",
+
+	"CREATE TABLE jobs ("
+	/* AUTOINCREMENT: an id is never given twice. */
+	" id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" world TEXT NOT NULL,"
+	" workspace BLOB NOT NULL,"
+	" session TEXT NOT NULL,"
+	" token TEXT,"
+	" name BLOB,"
+	" label BLOB NOT NULL,"
+	" state TEXT NOT NULL,"
+	" value INTEGER,"
+	" reason BLOB,"
+	" pid INTEGER,"
+	" attempt INTEGER NOT NULL DEFAULT 0,"
+	" flags INTEGER NOT NULL DEFAULT 0,"
+	" created INTEGER NOT NULL,"
+	" started INTEGER,"
+	" ended INTEGER,"
+	" stdout INTEGER, stderr INTEGER, stored INTEGER,"
+	" user_us INTEGER, sys_us INTEGER, max_rss_kib INTEGER);"
+	"CREATE UNIQUE INDEX jobs_token ON jobs (workspace, session, token)"
+	" WHERE token IS NOT NULL;"
+	/* Apart: a record changes often, and an environment is large. */
+	"CREATE TABLE job_specs ("
+	" id INTEGER PRIMARY KEY, spec TEXT NOT NULL);"
+	"CREATE TRIGGER jobs_delete AFTER DELETE ON jobs BEGIN"
+	" DELETE FROM job_specs WHERE id = OLD.id; END;"
+	"CREATE INDEX jobs_session ON jobs (workspace, session);"
+	"CREATE INDEX jobs_world ON jobs (world);"
+	"CREATE INDEX jobs_live ON jobs (id) WHERE ended IS NULL;",
+
+	"CREATE INDEX denials_call ON denials (call) WHERE call IS NOT NULL;"
+	"CREATE INDEX events_world ON events (world);"
+	"CREATE INDEX events_session ON events (session, kind);",
+
+	("CREATE INDEX jobs_places ON jobs (workspace, session, world)"
+	 " WHERE ended IS NULL;"),
+
+	"CREATE TABLE terminals ("
+	" id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" world TEXT NOT NULL,"
+	" workspace BLOB NOT NULL,"
+	" session TEXT NOT NULL,"
+	" name BLOB,"
+	" label BLOB NOT NULL,"
+	" state TEXT NOT NULL,"
+	" value INTEGER,"
+	" reason BLOB,"
+	" title BLOB,"
+	" pid INTEGER,"
+	" flags INTEGER NOT NULL DEFAULT 0,"
+	" cols INTEGER NOT NULL, rows INTEGER NOT NULL,"
+	" created INTEGER NOT NULL,"
+	" started INTEGER,"
+	" ended INTEGER,"
+	" bytes INTEGER, stored INTEGER,"
+	" user_us INTEGER, sys_us INTEGER, max_rss_kib INTEGER);"
+	"CREATE TABLE terminal_specs ("
+	" id INTEGER PRIMARY KEY, spec TEXT NOT NULL);"
+	"CREATE TRIGGER terminals_delete AFTER DELETE ON terminals BEGIN"
+	" DELETE FROM terminal_specs WHERE id = OLD.id; END;"
+	"CREATE INDEX terminals_world ON terminals (world);"
+	"CREATE INDEX terminals_session ON terminals (workspace, session);"
+	"CREATE INDEX terminals_live ON terminals (id) WHERE ended IS NULL;",
 };
 
 #define SCHEMA_VERSION ((int)(sizeof(migrations) / sizeof(migrations[0])))
@@ -99,6 +164,56 @@ int
 store_exec(struct store *store, const char *sql)
 {
 	return store_errno(sqlite3_exec(store->db, sql, NULL, NULL, NULL));
+}
+
+int
+store_step(sqlite3_stmt *stmt, uint64_t *ret_id)
+{
+	int rc = sqlite3_step(stmt);
+
+	if (rc == SQLITE_ROW && ret_id) {
+		*ret_id = (uint64_t)sqlite3_column_int64(stmt, 0);
+		rc = sqlite3_step(stmt);
+	}
+	sqlite3_reset(stmt);
+	sqlite3_clear_bindings(stmt);
+	return store_errno(rc);
+}
+
+void
+store_bind_bytes(sqlite3_stmt *stmt, int index, const char *text)
+{
+	if (text)
+		sqlite3_bind_blob(stmt, index, text, (int)strlen(text),
+				  SQLITE_STATIC);
+}
+
+void
+store_bind_time(sqlite3_stmt *stmt, int index, int64_t ns)
+{
+	if (ns)
+		sqlite3_bind_int64(stmt, index, ns);
+}
+
+const char *
+store_bytes(sqlite3_stmt *stmt, int column)
+{
+	return (const char *)sqlite3_column_text(stmt, column);
+}
+
+int
+store_put_spec(struct store *store, enum store_statement which, const char *sql,
+	       uint64_t id, const char *spec)
+{
+	sqlite3_stmt *stmt;
+	int r = 0;
+
+	stmt = store_prepared(store, which, sql, &r);
+	if (!stmt)
+		return r;
+	sqlite3_bind_int64(stmt, 1, (int64_t)id);
+	sqlite3_bind_text(stmt, 2, spec, -1, SQLITE_STATIC);
+	return store_step(stmt, NULL);
 }
 
 sqlite3_stmt *
@@ -145,34 +260,43 @@ store_version(struct store *store, int64_t *ret_version)
 	return query_int(store, "PRAGMA data_version", ret_version);
 }
 
+/* One step, whole or not at all: a pale that is killed here begins it again. */
 static int
-migrate(struct store *store)
+migrate_step(struct store *store, bool *ret_done)
 {
 	int64_t version = 0;
 	char sql[64];
 	int r;
 
-	r = query_int(store, "PRAGMA user_version", &version);
-	if (r < 0 || version == SCHEMA_VERSION)
-		return r;
-	r = store_exec(store, "BEGIN IMMEDIATE");
+	r = store_begin(store);
 	if (r < 0)
 		return r;
 	/* Again, under the lock: another process may have been faster. */
 	r = query_int(store, "PRAGMA user_version", &version);
 	if (r == 0 && (version < 0 || version > SCHEMA_VERSION))
 		r = -EPROTO;
-	for (; r == 0 && version < SCHEMA_VERSION; version++)
+	*ret_done = r == 0 && version == SCHEMA_VERSION;
+	if (r == 0 && !*ret_done)
 		r = store_exec(store, migrations[version]);
-	if (r == 0) {
+	if (r == 0 && !*ret_done) {
 		(void)snprintf(sql, sizeof(sql), "PRAGMA user_version = %d",
-			       SCHEMA_VERSION);
+			       (int)version + 1);
 		r = store_exec(store, sql);
 	}
-	if (r == 0)
-		r = store_exec(store, "COMMIT");
-	if (r < 0)
-		(void)store_exec(store, "ROLLBACK");
+	return store_end(store, r);
+}
+
+static int
+migrate(struct store *store)
+{
+	int64_t version = 0;
+	bool done;
+	int r;
+
+	r = query_int(store, "PRAGMA user_version", &version);
+	done = version == SCHEMA_VERSION;
+	while (r == 0 && !done)
+		r = migrate_step(store, &done);
 	return r;
 }
 
@@ -217,16 +341,30 @@ store_close(struct store *store)
 	return NULL;
 }
 
+/*
+ * SQLite would make it 0644; WAL and index follow the database.  One that is
+ * there must not be opened here: to close it would drop all locks that this
+ * process has on it, by whichever connection, and the next one that is closed
+ * elsewhere would take the WAL for nobody's and remove it.
+ */
+static int
+make_file(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return errno == EEXIST ? 0 : -errno;
+	(void)close(fd);
+	return 0;
+}
+
 static int
 open_file(const char *path, struct store *store)
 {
-	_cleanup_(closep) int fd = -1;
-	int rc;
+	int rc, r = make_file(path);
 
-	/* SQLite would make it 0644; WAL and index follow the database. */
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
+	if (r < 0)
+		return r;
 	rc = sqlite3_open_v2(path, &store->db,
 			     SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc != SQLITE_OK)
@@ -254,7 +392,10 @@ store_open(const char *path, struct store **ret_store, struct errmsg *why)
 	if (r == 0)
 		r = store_add_functions(store);
 	if (r == -EPROTO)
-		return errmsg_set(why, r, "'%s' was written by a later pale",
+		return errmsg_set(why, r,
+				  "'%s' was written by a later pale "
+				  "than this one, which leaves it alone; "
+				  "use that, or move the file away",
 				  path);
 	if (r == -EBADMSG)
 		return errmsg_set(why, r,
@@ -265,31 +406,6 @@ store_open(const char *path, struct store **ret_store, struct errmsg *why)
 				  strerror(-r));
 	*ret_store = take_ptr(&store);
 	return 0;
-}
-
-int
-store_event(struct store *store, const char *session, const char *world,
-	    const char *kind, const char *body)
-{
-	sqlite3_stmt *stmt;
-	int rc, r = 0;
-
-	stmt = store_prepared(store, STORE_EVENT,
-			      "INSERT INTO events "
-			      "(time, session, world, kind, body) "
-			      "VALUES (?1, ?2, ?3, ?4, ?5)",
-			      &r);
-	if (!stmt)
-		return r;
-	sqlite3_bind_int64(stmt, 1, clock_real_ns());
-	sqlite3_bind_text(stmt, 2, session, -1, SQLITE_STATIC);
-	sqlite3_bind_text(stmt, 3, world, -1, SQLITE_STATIC);
-	sqlite3_bind_text(stmt, 4, kind, -1, SQLITE_STATIC);
-	sqlite3_bind_text(stmt, 5, body, -1, SQLITE_STATIC);
-	rc = sqlite3_step(stmt);
-	sqlite3_reset(stmt);
-	sqlite3_clear_bindings(stmt);
-	return store_errno(rc);
 }
 
 int

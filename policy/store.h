@@ -52,11 +52,26 @@ int store_put_denials(struct store *store, struct denial *denials, size_t n);
 int store_event(struct store *store, const char *session, const char *world,
 		const char *kind, const char *body);
 
+/* The same, unless the world has an event of this kind. */
+int store_event_once(struct store *store, const char *session,
+		     const char *world, const char *kind, const char *body);
+
+/*
+ * "session.created", unless that is on record: a session is known by its
+ * workspace and its name.
+ */
+int store_session(struct store *store, const char *session,
+		  const char *workspace);
+
+/* Makes several calls one transaction; `end` with a failure undoes them. */
+int store_begin(struct store *store);
+int store_end(struct store *store, int r);
+
 /* Zero and NULL: no such restriction. */
 struct store_query {
 	uint64_t since; /* ids greater than this */
 	uint64_t last;	/* only the newest N */
-	const char *world, *session;
+	const char *world, *session, *origin, *call;
 	const char *workspace; /* its worlds, and paths inside it */
 };
 
@@ -67,6 +82,17 @@ struct store_query {
 int store_each_denial(struct store *store, const struct store_query *query,
 		      int (*each)(const struct denial *denial, void *data),
 		      void *data);
+
+/* Matching events, oldest first, likewise; `origin` and `call` play no part. */
+struct store_event_row {
+	uint64_t id;
+	int64_t time_ns;
+	const char *session, *world, *kind; /* world: NULL for a session's */
+	const char *body;		    /* a JSON object */
+};
+int store_each_event(struct store *store, const struct store_query *query,
+		     int (*each)(const struct store_event_row *row, void *data),
+		     void *data);
 
 /* Matching rows grouped by rule, operation, directory and program. */
 struct store_group {

@@ -116,27 +116,20 @@ insert_denial(struct store *store, const struct denial *denial,
 	      uint64_t *ret_id)
 {
 	sqlite3_stmt *stmt;
-	int rc, r = 0;
+	int r = 0;
 
 	stmt = store_prepared(store, STORE_INSERT, INSERT_SQL, &r);
 	if (!stmt)
 		return r;
 	bind_denial(stmt, denial);
-	rc = sqlite3_step(stmt);
-	if (rc == SQLITE_ROW) {
-		*ret_id = (uint64_t)sqlite3_column_int64(stmt, 0);
-		rc = sqlite3_step(stmt);
-	}
-	sqlite3_reset(stmt);
-	sqlite3_clear_bindings(stmt);
-	return store_errno(rc);
+	return store_step(stmt, ret_id);
 }
 
 static int
 raise_denial(struct store *store, const struct denial *denial)
 {
 	sqlite3_stmt *stmt;
-	int rc, r = 0;
+	int r = 0;
 
 	stmt = store_prepared(store, STORE_RAISE, RAISE_SQL, &r);
 	if (!stmt)
@@ -144,9 +137,7 @@ raise_denial(struct store *store, const struct denial *denial)
 	sqlite3_bind_int64(stmt, 1, (int64_t)denial->count);
 	sqlite3_bind_int64(stmt, 2, denial->last_ns);
 	sqlite3_bind_int64(stmt, 3, (int64_t)denial->id);
-	rc = sqlite3_step(stmt);
-	sqlite3_reset(stmt);
-	return store_errno(rc);
+	return store_step(stmt, NULL);
 }
 
 int
@@ -160,7 +151,7 @@ store_put_denials(struct store *store, struct denial *denials, size_t n)
 	ids = calloc(n, sizeof(*ids));
 	if (!ids)
 		return -ENOMEM;
-	r = store_exec(store, "BEGIN IMMEDIATE");
+	r = store_begin(store);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r == 0 && i < n; i++) {
@@ -168,12 +159,9 @@ store_put_denials(struct store *store, struct denial *denials, size_t n)
 		r = ids[i] ? raise_denial(store, &denials[i])
 			   : insert_denial(store, &denials[i], &ids[i]);
 	}
-	if (r == 0)
-		r = store_exec(store, "COMMIT");
-	if (r < 0) {
-		(void)store_exec(store, "ROLLBACK");
+	r = store_end(store, r);
+	if (r < 0)
 		return r;
-	}
 	for (size_t i = 0; i < n; i++)
 		denials[i].id = ids[i];
 	return 0;
@@ -208,11 +196,14 @@ store_add_functions(struct store *store)
 /*
  * Absent restrictions are bound as NULL.  A workspace's denials are those of
  * the worlds that were started on it (?4: as the event's JSON spells it) and
- * those of paths in it (?5, and ?6 with a slash behind it).
+ * those of paths in it (?5, and ?6 with a slash behind it); ?8 is an origin,
+ * ?9 a call.
  */
 #define WHERE                                                               \
 	" WHERE id > ?1 AND (?2 IS NULL OR world = ?2)"                     \
 	" AND (?3 IS NULL OR session = ?3)"                                 \
+	" AND (?8 IS NULL OR origin = ?8)"                                  \
+	" AND (?9 IS NULL OR call = ?9)"                                    \
 	" AND (?4 IS NULL OR path = ?5 OR substr(path, 1, length(?6)) = ?6" \
 	" OR world IN (SELECT world FROM events"                            \
 	" WHERE kind = 'world.started'"                                     \
@@ -272,6 +263,8 @@ prepare_query(struct store *store, const char *sql,
 						    : (int64_t)query->since);
 	sqlite3_bind_text(*ret_stmt, 2, query->world, -1, SQLITE_STATIC);
 	sqlite3_bind_text(*ret_stmt, 3, query->session, -1, SQLITE_STATIC);
+	sqlite3_bind_text(*ret_stmt, 8, query->origin, -1, SQLITE_STATIC);
+	sqlite3_bind_text(*ret_stmt, 9, query->call, -1, SQLITE_STATIC);
 	/* A negative limit is none. */
 	sqlite3_bind_int64(*ret_stmt, 7,
 			   query->last == 0 || query->last > INT64_MAX

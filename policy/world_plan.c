@@ -323,10 +323,68 @@ put_covers(struct builder *b)
 		put_cover(b, policy->hide_paths.items[i]);
 	for (size_t i = 0; i < policy->sockets.count; i++)
 		put_from(b, PLAN_SOCKET, policy->sockets.items[i], 0);
+	for (size_t i = 0; i < policy->name_sockets.count; i++)
+		put_from(b, PLAN_SOCKET, policy->name_sockets.items[i],
+			 PLAN_F_OPTIONAL);
 	for (size_t i = 0; i < policy->devices.count; i++)
 		put_from(b, PLAN_DEVICE, policy->devices.items[i], 0);
 	for (size_t i = 0; own && i < own->count; i++)
 		put_cover(b, own->items[i]);
+}
+
+/* ---- Landlock alone ---- */
+
+static void
+put_grant(struct builder *b, enum plan_mount_kind kind, const char *target)
+{
+	put(b, (struct plan_mount){ .kind = kind, .target = borrow(target) });
+}
+
+/*
+ * What may be written, and nothing else: Landlock knows no exception.  The
+ * terminal is the caller's; further ones would be other people's too.
+ */
+static void
+put_grants(struct builder *b)
+{
+	static const char *const sinks[] = {
+		"/dev/null",   "/dev/zero",    "/dev/full",
+		"/dev/random", "/dev/urandom", "/dev/tty",
+	};
+	const struct policy *policy = b->policy;
+	const char *roots[LIMIT_ROOTS];
+	size_t n = policy_writable_roots(policy, roots);
+
+	for (size_t i = 0; i < n; i++)
+		put_grant(b, PLAN_GRANT_TREE, roots[i]);
+	if (policy->tmp_writable && policy->tmp_dir)
+		put_grant(b, PLAN_GRANT_TREE, policy->tmp_dir);
+	for (size_t i = 0; i < sizeof(sinks) / sizeof(*sinks); i++)
+		put_grant(b, PLAN_GRANT_FILE, sinks[i]);
+	for (size_t i = 0; i < policy->devices.count; i++)
+		put_grant(b, PLAN_GRANT_FILE, policy->devices.items[i]);
+	if (b->in->temp)
+		put_grant(b, PLAN_TEMP, b->in->temp);
+}
+
+/* What would be covered in a world must not be written to in this one. */
+static int
+check_grants(const struct builder *b)
+{
+	const struct strv *own = b->in->own_dirs;
+	const char *roots[LIMIT_ROOTS];
+	size_t n = policy_writable_roots(b->policy, roots);
+
+	for (size_t i = 0; own && i < own->count; i++)
+		for (size_t k = 0; k < n; k++)
+			if (path_is_in(own->items[i], roots[k], NULL))
+				return errmsg_set(
+					b->why, -ENOTSUP,
+					"pale's own directory '%s' lies in "
+					"'%s', and Landlock alone cannot keep "
+					"it from being written",
+					own->items[i], roots[k]);
+	return 0;
 }
 
 static int
@@ -381,6 +439,8 @@ is_useless_tmpdir(const struct policy *policy, const char *entry)
 {
 	struct policy_verdict v;
 
+	if (strncmp(entry, "TMPDIR=", 7) == 0 && policy->landlock)
+		return true;
 	if (strncmp(entry, "TMPDIR=/", 8) != 0 || !path_is_clean(entry + 7) ||
 	    policy_temp_area(entry + 7))
 		return false;
@@ -388,30 +448,31 @@ is_useless_tmpdir(const struct policy *policy, const char *entry)
 	return v.error < 0;
 }
 
-static int
-put_env(struct builder *b)
+int
+world_plan_env(const struct policy *policy, const char *world, bool tree,
+	       const struct strv *env, struct strv *to)
 {
-	const struct policy *policy = b->policy;
-	const struct strv *env = b->in->env;
-	struct strv *to = &b->plan->env;
 	int r = 0;
 
 	for (size_t i = 0; env && i < env->count && r == 0; i++) {
 		if (is_hidden_variable(policy, env->items[i]))
 			continue;
-		if (is_useless_tmpdir(policy, env->items[i]))
-			r = strv_add(to, "TMPDIR=/tmp");
-		else
+		if (!is_useless_tmpdir(policy, env->items[i]))
 			r = strv_add(to, env->items[i]);
+		else if (!policy->landlock)
+			r = strv_add(to, "TMPDIR=/tmp");
 	}
-	if (r == 0 && b->in->world)
-		r = strv_addf(to, "PALE_WORLD=%s", b->in->world);
+	if (r == 0 && policy->tmp_dir)
+		r = strv_addf(to, "TMPDIR=%s", policy->tmp_dir);
+	if (r == 0 && world)
+		r = strv_addf(to, "PALE_WORLD=%s", world);
 	if (r == 0)
 		r = strv_addf(to, "PALE_SESSION=%s", policy->session);
 	if (r == 0)
 		r = strv_addf(to, "PALE_MODE=%s",
 			      policy_mode_name(policy->mode));
-	if (r == 0 && b->in->tree && policy->mode != POLICY_DANGER_FULL_ACCESS)
+	if (r == 0 && tree && policy->mode != POLICY_DANGER_FULL_ACCESS &&
+	    !policy->landlock)
 		r = strv_addf(to, "PALE_TREE=%s/.pale", policy->roots[0].path);
 	return r;
 }
@@ -430,8 +491,11 @@ plan_flags(const struct builder *b)
 	bool tty = b->in->console && b->in->console[0];
 
 	if (policy->mode == POLICY_DANGER_FULL_ACCESS)
-		return PLAN_UNCONFINED | (tty ? PLAN_TTY : 0);
-	return (policy->net == POLICY_NET_NONE ? PLAN_NET_NONE : 0) |
+		return PLAN_UNCONFINED | (tty ? PLAN_TTY : 0) |
+		       (b->in->standing ? PLAN_STANDING : 0);
+	return (b->in->standing ? PLAN_STANDING : 0) |
+	       (policy->landlock ? PLAN_LANDLOCK : 0) |
+	       (policy->net == POLICY_NET_NONE ? PLAN_NET_NONE : 0) |
 	       (policy->nest ? 0 : PLAN_NO_NEST) |
 	       (b->in->observe ? PLAN_OBSERVE : 0) | (tty ? PLAN_TTY : 0) |
 	       (b->in->no_userns ? PLAN_NO_USERNS : 0);
@@ -465,7 +529,9 @@ put_command(struct builder *b)
 		r = strv_extend(&plan->argv, in->argv);
 	if (r == 0 && in->warden)
 		r = strv_extend(&plan->warden, in->warden);
-	return r == 0 ? put_env(b) : r;
+	return r == 0 ? world_plan_env(b->policy, in->world, in->tree, in->env,
+				       &plan->env)
+		      : r;
 }
 
 int
@@ -481,7 +547,12 @@ world_plan_build(const struct policy *policy, const struct world_plan_input *in,
 	};
 
 	fail_add(&b, put_command(&b));
-	if (b.error == 0 && policy->mode != POLICY_DANGER_FULL_ACCESS) {
+	if (b.error == 0 && policy->landlock) {
+		b.error = check_own_dirs(&b);
+		if (b.error == 0)
+			b.error = check_grants(&b);
+		put_grants(&b);
+	} else if (b.error == 0 && policy->mode != POLICY_DANGER_FULL_ACCESS) {
 		b.error = check_own_dirs(&b);
 		put_areas(&b);
 		put_roots(&b);

@@ -41,6 +41,8 @@ struct world_plan_input {
 	bool observe;		 /* a seccomp listener is wanted */
 	bool no_userns;		 /* root where user namespaces are refused */
 	bool tree;		 /* a control tree is served: PALE_TREE */
+	bool standing;		 /* commands come later, by request */
+	const char *temp;	 /* removed at the end; with Landlock alone */
 };
 
 /*
@@ -51,5 +53,13 @@ struct world_plan_input {
 int world_plan_build(const struct policy *policy,
 		     const struct world_plan_input *in, struct plan *ret_plan,
 		     struct errmsg *why);
+
+/*
+ * Appends what a command of world `world` (an id, or NULL) finds in its
+ * environment: `env` without what the policy hides, and what tells of the
+ * world.  `tree`: a control tree is served.  -ENOMEM, -E2BIG.
+ */
+int world_plan_env(const struct policy *policy, const char *world, bool tree,
+		   const struct strv *env, struct strv *ret_env);
 
 #endif

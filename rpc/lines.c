@@ -82,6 +82,14 @@ rpc_lines_next(struct rpc_lines *lines, const char **ret_line, size_t *ret_len)
 }
 
 void
+rpc_lines_rest(const struct rpc_lines *lines, const unsigned char **ret_bytes,
+	       size_t *ret_len)
+{
+	*ret_len = lines->held.len - lines->taken;
+	*ret_bytes = *ret_len > 0 ? lines->held.data + lines->taken : NULL;
+}
+
+void
 rpc_lines_fini(struct rpc_lines *lines)
 {
 	buf_fini(&lines->held);

@@ -79,3 +79,14 @@ rpc_fault_set(struct rpc_fault *fault, int error, const char *code,
 	va_end(args);
 	return -EBADMSG;
 }
+
+int
+rpc_fault_param(struct rpc_fault *fault, const char *field, const char *what)
+{
+	int r = rpc_fault_set(fault, RPC_INVALID_PARAMS, NULL, "%s: %s", field,
+			      what);
+
+	if (fault)
+		(void)snprintf(fault->field, sizeof(fault->field), "%s", field);
+	return r;
+}

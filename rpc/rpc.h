@@ -50,6 +50,37 @@ int rpc_role_parse(const char *name, enum rpc_role *ret_role);
 	X(WORLD_SUBSCRIBE, "world.subscribe", RPC_ANYONE)   \
 	X(DENIAL_LIST, "denial.list", RPC_ANYONE)           \
 	X(DENIAL_SUBSCRIBE, "denial.subscribe", RPC_ANYONE) \
+	X(WORLD_MOUNT, "world.mount", RPC_OPERATOR)         \
+	X(WORLD_SERVE, "world.serve", RPC_OPERATOR)         \
+	X(WORLD_UNMOUNT, "world.unmount", RPC_OPERATOR)     \
+	X(RUN_EXEC, "run.exec", RPC_ANYONE)                 \
+	X(RUN_SIGNAL, "run.signal", RPC_ANYONE)             \
+	X(JOB_START, "job.start", RPC_ANYONE)               \
+	X(JOB_LIST, "job.list", RPC_ANYONE)                 \
+	X(JOB_SHOW, "job.show", RPC_ANYONE)                 \
+	X(JOB_OUT, "job.out", RPC_ANYONE)                   \
+	X(JOB_WAIT, "job.wait", RPC_ANYONE)                 \
+	X(JOB_KILL, "job.kill", RPC_ANYONE)                 \
+	X(JOB_RM, "job.rm", RPC_ANYONE)                     \
+	X(JOB_PRUNE, "job.prune", RPC_OPERATOR)             \
+	X(JOB_WRITE, "job.write", RPC_ANYONE)               \
+	X(JOB_SUBSCRIBE, "job.subscribe", RPC_ANYONE)       \
+	X(TERM_NEW, "term.new", RPC_ANYONE)                 \
+	X(TERM_LIST, "term.list", RPC_ANYONE)               \
+	X(TERM_SHOW, "term.show", RPC_ANYONE)               \
+	X(TERM_SEND, "term.send", RPC_ANYONE)               \
+	X(TERM_READ, "term.read", RPC_ANYONE)               \
+	X(TERM_SCREEN, "term.screen", RPC_ANYONE)           \
+	X(TERM_LINES, "term.lines", RPC_ANYONE)             \
+	X(TERM_WAIT, "term.wait", RPC_ANYONE)               \
+	X(TERM_RUN, "term.run", RPC_ANYONE)                 \
+	X(TERM_RESIZE, "term.resize", RPC_ANYONE)           \
+	X(TERM_SIGNAL, "term.signal", RPC_ANYONE)           \
+	X(TERM_KILL, "term.kill", RPC_ANYONE)               \
+	X(TERM_RENAME, "term.rename", RPC_ANYONE)           \
+	X(TERM_RM, "term.rm", RPC_ANYONE)                   \
+	X(TERM_SUBSCRIBE, "term.subscribe", RPC_ANYONE)     \
+	X(TERM_ATTACH, "term.attach", RPC_OPERATOR)         \
 	X(LOG_LEVEL, "log.level", RPC_OPERATOR)
 
 enum rpc_method {
@@ -78,6 +109,7 @@ enum rpc_error {
 struct rpc_fault {
 	int error;	  /* enum rpc_error */
 	const char *code; /* data.code, a static string; NULL: no data */
+	int number;	  /* data.errno of the system; 0: none */
 	char field[64];	  /* data.field, the parameter at fault; "" */
 	char text[256];	  /* message, one sentence */
 };
@@ -89,6 +121,10 @@ struct rpc_fault {
 int rpc_fault_set(struct rpc_fault *fault, int error, const char *code,
 		  const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* The same for a parameter that is wrong: "FIELD: WHAT". */
+int rpc_fault_param(struct rpc_fault *fault, const char *field,
+		    const char *what);
 
 /*
  * The id of a request as JSON text ("7", "\"a\""), copied by value and compared
@@ -197,6 +233,10 @@ int rpc_lines_put(struct rpc_lines *lines, const void *bytes, size_t len);
  */
 int rpc_lines_next(struct rpc_lines *lines, const char **ret_line,
 		   size_t *ret_len);
+
+/* What comes behind the lines given out, borrowed likewise: no more of them. */
+void rpc_lines_rest(const struct rpc_lines *lines,
+		    const unsigned char **ret_bytes, size_t *ret_len);
 
 void rpc_lines_fini(struct rpc_lines *lines);
 

@@ -63,7 +63,7 @@ rpc_write_fault(struct buf *out, const struct rpc_id *id,
 	jsonw_int(out, fault->error);
 	jsonw_key(out, "message");
 	jsonw_text(out, fault->text);
-	if (fault->code || fault->field[0]) {
+	if (fault->code || fault->field[0] || fault->number) {
 		jsonw_key(out, "data");
 		jsonw_begin(out, '{');
 		if (fault->code) {
@@ -73,6 +73,10 @@ rpc_write_fault(struct buf *out, const struct rpc_id *id,
 		if (fault->field[0]) {
 			jsonw_key(out, "field");
 			jsonw_text(out, fault->field);
+		}
+		if (fault->number) {
+			jsonw_key(out, "errno");
+			jsonw_int(out, fault->number);
 		}
 		jsonw_end(out, '}');
 	}

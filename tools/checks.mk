@@ -45,7 +45,8 @@ fuzz-run: $(FUZZERS)
 
 # The numbers of the issues instead of those that fit.
 soak: all $(TEST_TOOLS)
-	$(Q)PALE_RACE_ROUNDS=10000 PALE_KILL_ROUNDS=500 PALE_SOAK=1 TIME_FACTOR=20 \
+	$(Q)PALE_RACE_ROUNDS=10000 PALE_KILL_ROUNDS=500 \
+	    PALE_COHERENCE_ROUNDS=100000 PALE_SOAK=1 TIME_FACTOR=20 \
 	    B=$(B) tests/integration/run -j $(JOBS)
 
 bench: all $(TEST_TOOLS)
@@ -78,7 +79,8 @@ lint-man: $(B)/pale
 lint-cppcheck:
 	@echo "  CPPCHECK"
 	$(Q)cppcheck --quiet -j $(JOBS) --std=c11 --enable=warning,performance,portability \
-	    --inline-suppr --suppress=memleak --suppress=resourceLeak \
+	    --library=tools/cppcheck.cfg --inline-suppr \
+	    --suppress=memleak --suppress=resourceLeak \
 	    --error-exitcode=1 -I. $(filter-out tests/%,$(LINTED))
 
 lint-tidy:

@@ -47,12 +47,11 @@ on_worked(uv_work_t *work, int status)
 	struct call *call = work->data;
 	struct client *client = call->client;
 
-	if (status == UV_ECANCELED) {
+	if (status == UV_ECANCELED)
 		call->result = rpc_fault_set(&call->fault, RPC_FAILED,
 					     "CANCELLED", "cancelled");
-	} else if (call->done) {
+	if (call->done)
 		call->done(call);
-	}
 	LIST_REMOVE(call, link);
 	client->n_calls--;
 	/* A notification ("") and a feed of our own are not answered. */

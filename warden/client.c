@@ -3,6 +3,11 @@
 /*
  * One connection: bytes in, lines, requests, answers out.
  *
+ * The pipe writes; what comes in is read by recvmsg(2) on a duplicate of its
+ * descriptor, since descriptors may ride along with a request and the loop's
+ * own pipes would drop them.  They wait, oldest first, for the requests that
+ * take them.
+ *
  * What is not read by the client waits in its pipe's queue; past
  * LIMIT_CLIENT_BACKLOG the client is dropped, and nobody else has waited for
  * it.  A client that asks faster than the pool works is not read from until
@@ -11,12 +16,15 @@
 
 #include "warden/server_priv.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/fd.h"
 #include "base/limits.h"
+#include "warden/face.h"
 
 struct outgoing {
 	uv_write_t req;
@@ -30,6 +38,9 @@ free_when_unused(struct client *client)
 		return;
 	LIST_REMOVE(client, link);
 	client->server->n_clients--;
+	warden_release(client->server->warden);
+	while (client->n_fds > 0)
+		(void)close(client->fds[--client->n_fds]);
 	rpc_lines_fini(&client->lines);
 	free(client);
 }
@@ -39,6 +50,9 @@ on_closed(uv_handle_t *handle)
 {
 	struct client *client = handle->data;
 
+	if (--client->n_handles > 0)
+		return;
+	closep(&client->read_fd);
 	client->closed = true;
 	free_when_unused(client);
 }
@@ -50,7 +64,14 @@ client_close(struct client *client)
 		return;
 	client->closing = true;
 	call_cancel_all(client);
+	attach_client_gone(client);
+	exec_client_gone(client);
+	jobs_client_gone(client);
+	terms_client_gone(client);
+	face_client_gone(client);
 	uv_close((uv_handle_t *)&client->pipe, on_closed);
+	if (client->read_fd >= 0)
+		uv_close((uv_handle_t *)&client->reader, on_closed);
 }
 
 /* ---- out ---- */
@@ -76,6 +97,11 @@ client_send(struct client *client, struct buf *bytes)
 	struct outgoing *out = NULL;
 	uv_buf_t buf;
 
+	/* Lines have no place among frames. */
+	if (client->attach) {
+		buf_fini(bytes);
+		return;
+	}
 	/* An answer that cannot be made is worse than a connection that ends. */
 	if (!client->closing && buf_error(bytes) == 0)
 		out = calloc(1, sizeof(*out));
@@ -170,7 +196,8 @@ handle_lines(struct client *client)
 	size_t len;
 	int r;
 
-	while (!client->closing && client->n_calls < CLIENT_CALLS) {
+	while (!client->closing && !client->attach &&
+	       client->n_calls < LIMIT_CLIENT_CALLS) {
 		struct rpc_fault fault = { 0 };
 
 		r = rpc_lines_next(&client->lines, &line, &len);
@@ -187,31 +214,66 @@ handle_lines(struct client *client)
 	}
 }
 
-static void
-on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
+int
+client_take_fds(struct client *client, int *ret_fds, size_t n)
 {
-	struct client *client = handle->data;
+	if (client->n_fds < n)
+		return -ENODATA;
+	client->n_fds -= n;
+	memcpy(ret_fds, client->fds, n * sizeof(*ret_fds));
+	memmove(client->fds, client->fds + n,
+		client->n_fds * sizeof(*client->fds));
+	return 0;
+}
 
-	(void)suggested;
-	*ret_buf = uv_buf_init(client->server->input,
-			       sizeof(client->server->input));
+/* More than any request takes is the sender's mistake. */
+static void
+keep_fds(struct client *client, const int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (client->n_fds < LIMIT_CLIENT_FDS)
+			client->fds[client->n_fds++] = fds[i];
+		else
+			(void)close(fds[i]);
+	}
 }
 
 static void
-on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+on_readable(uv_poll_t *reader, int status, int events)
 {
-	struct client *client = stream->data;
+	struct client *client = reader->data;
+	char *input = client->server->input;
+	int fds[FD_PASS_MAX];
+	size_t n_fds = 0;
+	ssize_t n;
 
-	if (n == 0)
+	/*
+	 * A peer that has gone with answers unread: libuv stops at once, but
+	 * what it sent before is to be read first, and its end is behind that.
+	 */
+	if (status < 0) {
+		events = UV_DISCONNECT;
+		client_watch(client, UV_READABLE);
+	}
+	if (client->closing)
 		return;
-	if (n < 0 || rpc_lines_put(&client->lines, buf->base, (size_t)n) < 0) {
+	if (client->attach) {
+		attach_readable(client, events);
+		return;
+	}
+	n = fd_recv(client->read_fd, input, sizeof(client->server->input), fds,
+		    &n_fds);
+	if (n == -EAGAIN)
+		return;
+	keep_fds(client, fds, n > 0 ? n_fds : 0);
+	if (n <= 0 || rpc_lines_put(&client->lines, input, (size_t)n) < 0) {
 		client_close(client);
 		return;
 	}
 	handle_lines(client);
-	if (!client->closing && client->n_calls >= CLIENT_CALLS) {
+	if (!client->closing && client->n_calls >= LIMIT_CLIENT_CALLS) {
 		client->reading = false;
-		(void)uv_read_stop(stream);
+		(void)uv_poll_stop(reader);
 	}
 }
 
@@ -221,7 +283,15 @@ start_reading(struct client *client)
 	if (client->closing || client->reading)
 		return;
 	client->reading = true;
-	if (uv_read_start((uv_stream_t *)&client->pipe, on_alloc, on_read) < 0)
+	if (uv_poll_start(&client->reader, UV_READABLE, on_readable) < 0)
+		client_close(client);
+}
+
+void
+client_watch(struct client *client, int events)
+{
+	if (!client->closing &&
+	    uv_poll_start(&client->reader, events, on_readable) < 0)
 		client_close(client);
 }
 
@@ -233,7 +303,7 @@ client_resume(struct client *client)
 		return;
 	}
 	handle_lines(client);
-	if (client->n_calls < CLIENT_CALLS)
+	if (client->n_calls < LIMIT_CLIENT_CALLS)
 		start_reading(client);
 }
 
@@ -262,6 +332,30 @@ refuse(struct client *client, const char *code, const char *sentence)
 	client_close(client);
 }
 
+/* The pipe's own descriptor is watched by the pipe. */
+static int
+open_reader(struct client *client)
+{
+	uv_os_fd_t fd;
+	int r = uv_fileno((const uv_handle_t *)&client->pipe, &fd);
+
+	if (r < 0)
+		return r;
+	client->read_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (client->read_fd < 0)
+		return -errno;
+	r = uv_poll_init(&client->server->warden->loop, &client->reader,
+			 client->read_fd);
+	if (r < 0) {
+		closep(&client->read_fd);
+		client->read_fd = -1;
+		return r;
+	}
+	client->reader.data = client;
+	client->n_handles++;
+	return 0;
+}
+
 int
 client_accept(struct server *server)
 {
@@ -277,12 +371,20 @@ client_accept(struct server *server)
 	}
 	client->server = server;
 	client->pipe.data = client;
+	client->read_fd = -1;
+	client->n_handles = 1;
+	warden_hold(server->warden);
 	LIST_INIT(&client->calls);
+	LIST_INIT(&client->execs);
+	LIST_INIT(&client->job_waits);
+	LIST_INIT(&client->term_waits);
 	LIST_INSERT_HEAD(&server->clients, client, link);
 	server->n_clients++;
 
 	r = uv_accept((uv_stream_t *)&server->listener,
 		      (uv_stream_t *)&client->pipe);
+	if (r == 0)
+		r = open_reader(client);
 	if (r < 0)
 		client_close(client);
 	else if (!is_ours(&client->pipe))

@@ -20,6 +20,9 @@ int life_init(struct warden *warden, struct errmsg *why);
 /* Watches the keeper, the mounter and SIGTERM; asks for the death signal. */
 int life_watch(struct warden *warden);
 
+/* Also waits for room in the keeper's socket, or no longer. */
+int life_watch_keeper(struct warden *warden, bool writable);
+
 /*
  * Runs the loop until every handle is closed, then stops what serves, brings
  * the record to the store, writes the last line and removes what others could

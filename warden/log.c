@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "base/limits.h"
 
 struct log {
 	char *path;
@@ -75,7 +76,7 @@ make_room(struct log *log, size_t len)
 		end = lseek(log->fd, 0, SEEK_END);
 		log->bytes = end > 0 ? (size_t)end : 0;
 	}
-	if (log->bytes + len > LOG_BYTES) {
+	if (log->bytes + len > LIMIT_LOG_BYTES) {
 		if (ftruncate(log->fd, 0) < 0)
 			return false;
 		log->bytes = 0;

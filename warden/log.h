@@ -5,7 +5,7 @@
 /*
  * The warden's own log, for whoever asks why a world misbehaved.  The file is
  * made by the first line that is written: most worlds never have one.  It
- * holds at most LOG_BYTES; then it starts again from empty.
+ * holds at most LIMIT_LOG_BYTES; then it starts again from empty.
  *
  * Thread: any.
  */
@@ -18,8 +18,6 @@ enum log_level {
 	LOG_DEBUG,
 	LOG_LEVELS
 };
-
-#define LOG_BYTES (1u << 20)
 
 struct log;
 

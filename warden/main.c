@@ -23,6 +23,8 @@
 #include "base/limits.h"
 #include "warden/life.h"
 #include "warden/own_mounts.h"
+#include "warden/spawn.h"
+#include "warden/tree.h"
 #include "warden/warden_priv.h"
 
 /*
@@ -56,18 +58,41 @@ harden(void)
 	(void)prctl(PR_SET_DUMPABLE, 0);
 }
 
+static struct policy *inherited;
+
+void
+warden_inherit(struct policy *policy)
+{
+	inherited = policy;
+}
+
 static int
-load_policy(struct warden *warden, struct errmsg *why)
+read_policy(struct warden *warden, struct errmsg *why)
 {
 	_cleanup_(freep) char *json = NULL;
 	size_t len;
 	int r;
 
+	if (warden->opt.policy_here && inherited) {
+		warden->policy = policy_ref(inherited);
+		return 0;
+	}
 	r = fd_read_file(warden->opt.policy_fd, LIMIT_PLAN_BYTES, &json, &len);
 	if (r < 0)
 		return errmsg_set(why, r, "cannot read the policy: %s",
 				  strerror(-r));
 	return policy_decode(json, len, &warden->policy, why);
+}
+
+static int
+load_policy(struct warden *warden, struct errmsg *why)
+{
+	int r = read_policy(warden, why);
+
+	if (r < 0 || !warden->opt.standing)
+		return r;
+	r = policy_digest(warden->policy, warden->digest);
+	return r < 0 ? errmsg_set(why, r, "out of memory") : 0;
 }
 
 static void
@@ -89,19 +114,65 @@ on_fs_ended(void *data)
 	(void)uv_async_send(&warden->wake);
 }
 
+static bool
+attribute(void *data, pid_t pid, char **ret_origin, char **ret_call)
+{
+	return spawn_attribute(data, pid, ret_origin, ret_call);
+}
+
 static int
 open_denials(struct warden *warden, struct errmsg *why)
 {
 	const struct denials_config config = {
 		.dir = warden->places.state_world,
 		.db_path = warden->places.db,
+		.call = warden->opt.call,
 		.session = warden->policy->session,
 		.world = warden->opt.world,
 		.notify = on_new_denials,
+		.attribute = warden->opt.standing ? attribute : NULL,
 		.data = warden,
 	};
 
 	return denials_open(&config, &warden->denials, why);
+}
+
+/* The usher is in the world; its socket is the observer's to read. */
+static int
+ask_echo(void *data, int sock)
+{
+	const struct wire_msg msg = { .type = WIRE_ECHO };
+	struct warden *warden = data;
+
+	return fd_send(warden->opt.world_fd, &msg, sizeof(msg), &sock, 1);
+}
+
+int
+warden_open_fs(struct warden *warden, const struct warden_fs *how,
+	       struct fs **ret_fs, struct errmsg *why)
+{
+	_cleanup_(policy_unrefp) struct policy *policy =
+		warden_policy_get(warden);
+	const char *const own_dirs[] = { warden->places.runtime,
+					 warden->places.state,
+					 warden->places.config, NULL };
+	const struct fs_config config = {
+		.policy = policy,
+		.denials = warden->denials,
+		.ended = how->ended,
+		.data = how->data,
+		.origin = how->origin,
+		.helper_pid = how->helper_pid,
+		.multi_uid = geteuid() == 0,
+		.host_visible = how->host_visible,
+		.passthrough = warden->opt.passthrough,
+		.tree = warden_tree_served(warden->tree),
+		.own_dirs = own_dirs,
+		.echo_ask = how->host_visible ? NULL : ask_echo,
+		.echo_data = warden,
+	};
+
+	return fs_new(&config, ret_fs, why);
 }
 
 /*
@@ -111,22 +182,15 @@ open_denials(struct warden *warden, struct errmsg *why)
 static int
 open_roots(struct warden *warden, pid_t helper_pid, struct errmsg *why)
 {
-	const char *const own_dirs[] = { warden->places.runtime,
-					 warden->places.state,
-					 warden->places.config, NULL };
-	const struct fs_config config = {
-		.policy = warden->policy,
-		.denials = warden->denials,
+	const struct warden_fs how = {
+		.origin = warden->opt.mountpoint ? "mount" : "run",
+		.host_visible = warden->opt.mountpoint != NULL,
+		.helper_pid = helper_pid,
 		.ended = on_fs_ended,
 		.data = warden,
-		.origin = warden->opt.mountpoint ? "mount" : "run",
-		.helper_pid = helper_pid,
-		.multi_uid = geteuid() == 0,
-		.host_visible = warden->opt.mountpoint != NULL,
-		.own_dirs = own_dirs,
 	};
 
-	return fs_new(&config, &warden->fs, why);
+	return warden_open_fs(warden, &how, &warden->fs, why);
 }
 
 static bool
@@ -263,30 +327,48 @@ start(struct warden *warden, struct errmsg *why)
 	r = open_denials(warden, why);
 	if (r < 0)
 		return r;
-	return take_mount(warden, why);
+	r = warden_tree_new(warden, &warden->tree);
+	if (r < 0)
+		return errmsg_set(why, r, "control tree: %s", strerror(-r));
+	r = watch_open(&warden->watch, warden->policy->roots[0].path, why);
+	if (r < 0)
+		return r;
+	/* Landlock alone, or no fence: nobody sends a mount. */
+	return warden->policy->landlock ||
+			       warden->policy->mode == POLICY_DANGER_FULL_ACCESS
+		       ? 0
+		       : take_mount(warden, why);
 }
 
 /*
  * A run needs no socket to be fenced: a world that cannot be found is told in
- * the log.  A mount that cannot be found could not be taken away.
+ * the log.  A mount that cannot be found could not be taken away, and a
+ * standing world would be of no use.
  */
 static int
 serve(struct warden *warden, struct errmsg *why)
 {
+	bool found_first = warden->opt.mountpoint || warden->opt.standing;
 	int r = 0;
 
-	if (warden->opt.mountpoint) {
+	if (found_first) {
 		r = go_public(warden, why);
 		if (r < 0)
 			return r;
 	}
 	r = life_watch(warden);
+	if (r == 0 && warden->opt.standing)
+		r = idle_start(warden);
 	if (r < 0)
 		return errmsg_set(why, r, "event loop: %s", strerror(-r));
+	/* What happened while the world was made, before anything runs in it. */
+	r = watch_check(&warden->watch, why);
+	if (r < 0)
+		return r;
 	r = life_send(warden->opt.keeper_fd, WIRE_SERVING);
 	if (r < 0)
 		return errmsg_set(why, r, "the keeper is gone");
-	if (!warden->opt.mountpoint && go_public(warden, why) < 0)
+	if (!found_first && go_public(warden, why) < 0)
 		log_line(warden->log, LOG_ERROR, "%s", why->text);
 	(void)uv_run(&warden->loop, UV_RUN_DEFAULT);
 	return 0;
@@ -296,6 +378,8 @@ int
 warden_main(int argc, char **argv)
 {
 	struct warden warden = { .world_dir_fd = -1,
+				 .watch = WATCH_NONE,
+				 .world_flags = UINT32_MAX, /* until told */
 				 .started_ns = clock_real_ns() };
 	struct errmsg why = { "" };
 	int r;

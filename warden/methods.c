@@ -11,8 +11,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "base/world_flags.h"
+#include "warden/face.h"
+#include "warden/jobs_rpc.h"
+#include "warden/terms_rpc.h"
 
 typedef int handler_fn(struct client *client, const struct rpc_message *message,
 		       struct buf *ret_json, struct rpc_fault *ret_fault);
@@ -104,7 +109,10 @@ handle_cancel(struct client *client, const struct rpc_message *message,
 	text[len] = '\0';
 	jsonw_begin(ret_json, '{');
 	jsonw_key(ret_json, "found");
-	jsonw_bool(ret_json, call_cancel(client, text));
+	jsonw_bool(ret_json, call_cancel(client, text) ||
+				     exec_cancel(client, text) ||
+				     jobs_cancel(client, text) ||
+				     terms_cancel(client, text));
 	jsonw_end(ret_json, '}');
 	return 0;
 }
@@ -116,38 +124,41 @@ denials_json(const struct warden *warden, struct buf *out)
 
 	denials_summarize(warden->denials, &summary);
 	jsonw_key(out, "denials");
-	jsonw_begin(out, '{');
-	jsonw_key(out, "count");
-	jsonw_uint(out, summary.count);
-	jsonw_key(out, "rows");
-	jsonw_uint(out, summary.rows);
-	jsonw_key(out, "degraded");
-	jsonw_bool(out, summary.degraded);
-	jsonw_end(out, '}');
+	denials_counts_json(&summary, NULL, out);
 }
 
-/* Is `pid` in our own user namespace?  One that hides is in another. */
-static bool
-shares_users(pid_t pid)
+/* A mount fences only those who go through it. */
+static const char *
+level_of(struct warden *warden)
 {
-	struct stat ours, theirs;
-	char path[64];
+	_cleanup_(policy_unrefp) struct policy *policy =
+		warden_policy_get(warden);
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-	return stat("/proc/self/ns/user", &ours) == 0 &&
-	       stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino;
+	if (policy->mode == POLICY_DANGER_FULL_ACCESS)
+		return "none";
+	return warden->opt.mountpoint
+		       ? "partial"
+		       : world_level(warden->world_flags, policy->landlock);
 }
 
-/*
- * A mount fences only those who go through it; a world without an observer
- * does not record what is refused outside; one without users of its own stands
- * on what was closed one by one.
- */
-static bool
-is_full(const struct warden *warden)
+bool
+warden_is_full(struct warden *warden)
 {
-	return !warden->opt.mountpoint && warden->observer &&
-	       !shares_users(warden->init_pid);
+	return strcmp(level_of(warden), "full") == 0;
+}
+
+/* What fences now, for who judges by it elsewhere (pale fs). */
+static void
+policy_json(struct warden *warden, struct buf *out)
+{
+	_cleanup_(policy_unrefp) struct policy *policy =
+		warden_policy_get(warden);
+	_cleanup_(freep) char *json = NULL;
+
+	if (policy_encode(policy, &json) < 0)
+		return;
+	jsonw_key(out, "policy");
+	jsonw_raw(out, json, strlen(json));
 }
 
 static int
@@ -155,14 +166,25 @@ handle_show(struct client *client, const struct rpc_message *message,
 	    struct buf *ret_json, struct rpc_fault *ret_fault)
 {
 	struct warden *warden = client->server->warden;
-	int r = rpc_params(message, NULL, 0, ret_fault);
+	_cleanup_(freep) char *face = faces_mountpoint(warden);
+	bool policy = false;
+	const struct rpc_field fields[] = {
+		{ "policy", RPC_BOOLEAN, false, &policy },
+	};
+	int r = rpc_params(message, fields, 1, ret_fault);
 
 	if (r < 0)
 		return r;
 	jsonw_begin(ret_json, '{');
+	if (policy)
+		policy_json(warden, ret_json);
 	world_dir_members(warden, ret_json);
 	jsonw_key(ret_json, "enforcement");
-	jsonw_text(ret_json, is_full(warden) ? "full" : "partial");
+	jsonw_text(ret_json, level_of(warden));
+	/* Who goes around a mount of the host is not fenced by it. */
+	if (face)
+		jsonw_pair(ret_json, "mount_enforcement", "partial");
+	jsonw_pair(ret_json, "observer", warden_observer_name(warden));
 	denials_json(warden, ret_json);
 	jsonw_key(ret_json, "stats");
 	warden_stats_json(warden, ret_json);
@@ -233,6 +255,18 @@ static handler_fn *const handlers[] = {
 	[RPC_WORLD_SUBSCRIBE] = handle_subscribe,
 	[RPC_DENIAL_LIST] = records_list,
 	[RPC_DENIAL_SUBSCRIBE] = records_subscribe,
+	[RPC_WORLD_MOUNT] = face_mount,
+	[RPC_WORLD_SERVE] = face_serve,
+	[RPC_WORLD_UNMOUNT] = face_unmount,
+	[RPC_RUN_EXEC] = exec_handle,
+	[RPC_RUN_SIGNAL] = exec_signal,
+#define X(method, handler) [RPC_JOB_##method] = (handler),
+	JOBS_METHODS(X)
+#undef X
+#define X(method, handler) [RPC_TERM_##method] = (handler),
+		TERMS_METHODS(X)
+#undef X
+			[RPC_TERM_ATTACH] = attach_handle,
 	[RPC_LOG_LEVEL] = handle_log_level,
 };
 

@@ -11,7 +11,11 @@
  * judged under that lock, against the mode that it replaces.
  */
 
+#include "warden/mode.h"
+
+#include "warden/face.h"
 #include "warden/server_priv.h"
+#include "warden/tree.h"
 
 #include <string.h>
 
@@ -41,63 +45,106 @@ swap_policy(struct warden *warden, struct policy *policy)
 	policy_unref(old);
 }
 
+struct change {
+	enum rpc_role role;
+	enum policy_mode before, after;
+};
+
 /* The change stands, whether it can be written down or not. */
 static void
-record_change(const struct call *call, const struct policy *policy)
+record_change(struct warden *warden, const struct change *change,
+	      const struct policy *policy)
 {
 	_cleanup_(buf_fini) struct buf body = { 0 };
 
 	jsonw_begin(&body, '{');
 	jsonw_key(&body, "mode");
-	jsonw_text(&body, policy_mode_name(call->mode));
+	jsonw_text(&body, policy_mode_name(change->after));
 	jsonw_key(&body, "previous");
-	jsonw_text(&body, policy_mode_name(call->mode_before));
+	jsonw_text(&body, policy_mode_name(change->before));
 	jsonw_key(&body, "by");
-	jsonw_text(&body, rpc_role_name(call->role));
+	jsonw_text(&body, rpc_role_name(change->role));
 	jsonw_key(&body, "workspace");
 	jsonw_text(&body, policy->roots[0].path);
 	jsonw_end(&body, '}');
-	warden_record_event(call->warden, "mode.set", &body);
+	warden_record_event(warden, "mode.set", &body);
 }
 
 static int
-change_mode(struct call *call)
+change_mode(struct warden *warden, struct change *change,
+	    struct rpc_fault *fault)
 {
 	_cleanup_(policy_unrefp) struct policy *current = NULL;
 	_cleanup_(policy_unrefp) struct policy *changed = NULL;
-	struct warden *warden = call->warden;
 	int r;
 
 	current = warden_policy_get(warden);
-	call->mode_before = current->mode;
-	if (call->mode > current->mode && call->role != RPC_OPERATOR)
-		return rpc_fault_set(&call->fault, RPC_FAILED, "NOT_PERMITTED",
+	change->before = current->mode;
+	if (change->after > current->mode && change->role != RPC_OPERATOR)
+		return rpc_fault_set(fault, RPC_FAILED, "NOT_PERMITTED",
 				     "only the operator widens a mode");
-	if (call->mode == current->mode)
+	if (change->after == current->mode)
 		return 0;
+	if (current->mode == POLICY_DANGER_FULL_ACCESS)
+		return rpc_fault_set(fault, RPC_FAILED, "NOT_SUPPORTED",
+				     "this world has no fence, and what runs "
+				     "cannot be put into one");
+	if (current->landlock)
+		return rpc_fault_set(fault, RPC_FAILED, "NOT_SUPPORTED",
+				     "this world is fenced by Landlock alone, "
+				     "which nothing can change");
 
-	r = policy_with_mode(current, call->mode, &changed);
+	r = policy_with_mode(current, change->after, &changed);
 	if (r == 0)
 		r = fs_set_policy(warden->fs, changed);
+	if (r == -EBUSY)
+		return rpc_fault_set(fault, RPC_FAILED, "MODE_FIXED",
+				     "started with passthrough; start it with "
+				     "--no-passthrough to keep its mode "
+				     "changeable");
 	if (r < 0)
 		return r;
-	record_change(call, changed);
-	swap_policy(warden, take_ptr(&changed));
-	return 0;
+	record_change(warden, change, changed);
+	swap_policy(warden, policy_ref(changed));
+	/* Last: a mount that comes meanwhile takes the policy in force. */
+	return faces_set_policy(warden, changed);
+}
+
+int
+warden_change_mode(struct warden *warden, enum rpc_role role,
+		   enum policy_mode mode, enum policy_mode *ret_before,
+		   struct rpc_fault *ret_fault)
+{
+	struct change change = { .role = role, .after = mode };
+	int r;
+
+	(void)pthread_mutex_lock(&warden->mode_lock);
+	r = change_mode(warden, &change, ret_fault);
+	(void)pthread_mutex_unlock(&warden->mode_lock);
+	*ret_before = change.before;
+	return r;
+}
+
+void
+warden_mode_changed(struct warden *warden, enum policy_mode before,
+		    enum policy_mode after)
+{
+	if (before == after)
+		return;
+	if (world_dir_describe(warden) < 0)
+		log_line(warden->log, LOG_ERROR, "info.json is out of date");
+	server_mode_changed(warden->server, before, after);
+	warden_tree_mode(warden->tree);
 }
 
 static int
 run_mode(struct call *call)
 {
-	struct warden *warden = call->warden;
-	int r;
+	int r = warden_change_mode(call->warden, call->role, call->mode,
+				   &call->mode_before, &call->fault);
 
-	(void)pthread_mutex_lock(&warden->mode_lock);
-	r = change_mode(call);
-	(void)pthread_mutex_unlock(&warden->mode_lock);
 	if (r < 0)
 		return r;
-
 	jsonw_begin(&call->json, '{');
 	jsonw_key(&call->json, "mode");
 	jsonw_text(&call->json, policy_mode_name(call->mode));
@@ -110,13 +157,9 @@ run_mode(struct call *call)
 static void
 mode_done(struct call *call)
 {
-	struct warden *warden = call->warden;
-
-	if (call->result < 0 || call->mode == call->mode_before)
-		return;
-	if (world_dir_describe(warden) < 0)
-		log_line(warden->log, LOG_ERROR, "info.json is out of date");
-	server_mode_changed(warden->server, call->mode_before, call->mode);
+	if (call->result == 0)
+		warden_mode_changed(call->warden, call->mode_before,
+				    call->mode);
 }
 
 int

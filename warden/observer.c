@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -48,10 +49,12 @@
 #define WAKE_SIGNAL (SIGRTMIN + 3)
 #define WAKE_NS	    200000L
 
+#define DELAY_MAX_MS 10000
+
 #define ANSWER_ROOM 256 /* struct seccomp_notif and _resp, with room to grow */
 
-void
-observer_answer(struct observer *o, uint64_t id, int error, uint32_t flags)
+static void
+respond(int listener, uint64_t id, int error, uint32_t flags)
 {
 	union {
 		struct seccomp_notif_resp resp;
@@ -62,22 +65,21 @@ observer_answer(struct observer *o, uint64_t id, int error, uint32_t flags)
 	answer.resp.id = id;
 	answer.resp.error = -error;
 	answer.resp.flags = flags;
+	(void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.resp);
+}
+
+void
+observer_answer(struct observer *o, int listener, uint64_t id, int error)
+{
 	if (error != 0)
 		o->refused++;
-	(void)ioctl(o->config.listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.resp);
+	respond(listener, id, error, 0);
 }
 
-static void
-go_on(struct observer *o, uint64_t id)
+bool
+observer_waits(int listener, uint64_t id)
 {
-	observer_answer(o, id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
-}
-
-static bool
-is_valid(struct observer *o, uint64_t id)
-{
-	return ioctl(o->config.listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) ==
-	       0;
+	return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
 /* Which mode would have let it: inside the roots and /tmp the next one. */
@@ -137,7 +139,7 @@ record_finding(struct observer *o, const struct policy *policy,
 
 /* Returns the errno to answer with; 0: the call goes on. */
 static int
-judge(struct observer *o, uint64_t id)
+judge(struct observer *o, int listener, uint64_t id)
 {
 	struct policy *policy = o->config.policy_get(o->config.data);
 	struct finding *finding = &o->finding;
@@ -146,7 +148,7 @@ judge(struct observer *o, uint64_t id)
 	judge_call(&o->look, policy, &o->call, finding);
 	if (!finding->place.settled)
 		o->looked++;
-	if (finding->denied && is_valid(o, id)) {
+	if (finding->denied && observer_waits(listener, id)) {
 		record_finding(o, policy, finding);
 		if (finding->forbidden)
 			error = finding->error;
@@ -155,29 +157,48 @@ judge(struct observer *o, uint64_t id)
 	return error;
 }
 
+/* What another let go on in our place may have been such a call, too. */
 static void
-handle(struct observer *o, const struct seccomp_notif *notif)
+look_for_watches(struct observer *o, const struct seccomp_notif *notif)
+{
+	uint64_t stood_in = o->pace->stood_in;
+
+	if (!call_watches(notif->data.nr) && stood_in == o->stood_in)
+		return;
+	o->stood_in = stood_in;
+	if (o->config.watched)
+		o->config.watched(o->config.data);
+}
+
+static void
+handle(struct observer *o, int listener, const struct seccomp_notif *notif)
 {
 	int error = 0, r;
 
 	/* The filter kills or refuses every other architecture. */
 	if (notif->data.arch != NATIVE_ARCH) {
-		observer_answer(o, notif->id, ENOSYS, 0);
+		observer_answer(o, listener, notif->id, ENOSYS);
 		return;
 	}
+	look_for_watches(o, notif);
 	r = call_decode(notif, &o->call);
 	if (r > 0 && o->call.kind == CALL_CONNECT) {
-		connector_take(o, notif);
+		connector_take(o, listener, notif);
 		return;
 	}
+	/* Kept from reading (yama): what may be refused now goes unrecorded. */
+	if ((r == -EPERM || r == -EACCES) &&
+	    (pid_t)notif->pid != o->config.init_pid)
+		o->lost++;
 	if (r < 0)
 		o->unreadable++;
 	else if (r > 0)
-		error = judge(o, notif->id);
+		error = judge(o, listener, notif->id);
 	if (error != 0)
-		observer_answer(o, notif->id, error, 0);
+		observer_answer(o, listener, notif->id, error);
 	else
-		go_on(o, notif->id);
+		respond(listener, notif->id, 0,
+			SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 }
 
 static void
@@ -193,7 +214,7 @@ account(struct observer *o, uint64_t start)
 
 /* Returns false when no inmate is left that the filter watches. */
 static bool
-receive(struct observer *o)
+receive(struct observer *o, int listener)
 {
 	union {
 		struct seccomp_notif notif;
@@ -202,34 +223,104 @@ receive(struct observer *o)
 	uint64_t start;
 
 	memset(&in, 0, sizeof(in));
-	if (ioctl(o->config.listener, SECCOMP_IOCTL_NOTIF_RECV, &in.notif) < 0)
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &in.notif) < 0)
 		return errno == EINTR || errno == ENOENT || errno == EAGAIN;
 	start = (uint64_t)clock_mono_ns();
 	o->since_ns = start;
 	o->notified++;
-	handle(o, &in.notif);
+	/*
+	 * A connect is the usher's, for as long as it takes.  Whose listener
+	 * it is the keeper finds out by trying: no other knows the id.
+	 */
+	if (in.notif.data.nr != SYS_connect) {
+		o->pace->since_ns = start;
+		o->pace->id = in.notif.id;
+	}
+	o->pace->received++;
+	if (o->delay_ms > 0)
+		(void)poll(NULL, 0, o->delay_ms);
+	handle(o, listener, &in.notif);
+	o->pace->id = 0;
 	account(o, start);
 	return true;
+}
+
+enum {
+	POLL_STOP,
+	POLL_ADMIT,
+	POLL_LISTENERS
+};
+
+/* -ENOMEM: the listener is not watched, and closed. */
+static int
+watch(struct observer *o, int listener)
+{
+	struct pollfd *pfds = o->pfds;
+
+	if (o->n_pfds == o->pfds_room) {
+		pfds = reallocarray(pfds, 2 * o->n_pfds + POLL_LISTENERS + 1,
+				    sizeof(*pfds));
+		if (!pfds)
+			return -ENOMEM;
+		o->pfds = pfds;
+		o->pfds_room = 2 * o->n_pfds + POLL_LISTENERS + 1;
+	}
+	pfds[o->n_pfds++] = (struct pollfd){ .fd = listener, .events = POLLIN };
+	return 0;
+}
+
+/* No inmate is left that its filter watches. */
+static void
+unwatch(struct observer *o, size_t at)
+{
+	int listener = o->pfds[at].fd;
+
+	connector_drop(o, listener);
+	o->pfds[at] = o->pfds[--o->n_pfds];
+	if (listener != o->config.listener)
+		(void)close(listener);
+}
+
+static void
+take_admitted(struct observer *o)
+{
+	uint64_t count;
+
+	(void)!read(o->admit_event, &count, sizeof(count));
+	pthread_mutex_lock(&o->admit_lock);
+	while (o->n_admitted > 0) {
+		int listener = o->admitted[--o->n_admitted];
+
+		/* Closed: its calls fail, and none waits for ever. */
+		if (watch(o, listener) < 0)
+			(void)close(listener);
+	}
+	pthread_mutex_unlock(&o->admit_lock);
 }
 
 static void *
 watcher_main(void *data)
 {
 	struct observer *o = data;
-	bool more = true;
 
-	while (more && !atomic_load(&o->stopping)) {
-		struct pollfd pfds[2] = {
-			{ .fd = o->stop_event, .events = POLLIN },
-			{ .fd = o->config.listener, .events = POLLIN },
-		};
-
-		if (poll(pfds, 2, -1) < 0)
+	o->pace->thread = gettid();
+	while (!atomic_load(&o->stopping)) {
+		if (poll(o->pfds, o->n_pfds, -1) < 0)
 			continue;
-		if (pfds[1].revents & POLLIN)
-			more = receive(o);
-		else if (pfds[1].revents & (POLLHUP | POLLERR | POLLNVAL))
-			more = false;
+		/* From the end: who leaves is replaced by the last one. */
+		for (size_t i = o->n_pfds; i-- > POLL_LISTENERS;) {
+			short events = o->pfds[i].revents;
+			bool more = true;
+
+			if (events & POLLIN)
+				more = receive(o, o->pfds[i].fd);
+			else if (events & (POLLHUP | POLLERR | POLLNVAL))
+				more = false;
+			if (!more)
+				unwatch(o, i);
+		}
+		if (o->pfds[POLL_ADMIT].revents & POLLIN)
+			take_admitted(o);
 	}
 	atomic_store(&o->watcher_ended, true);
 	return NULL;
@@ -242,7 +333,7 @@ no_action(int sig)
 }
 
 static int
-check_listener(struct observer *o, struct errmsg *why)
+check_listener(int listener, struct errmsg *why)
 {
 	struct seccomp_notif_sizes sizes;
 	uint64_t id = 0;
@@ -258,15 +349,15 @@ check_listener(struct observer *o, struct errmsg *why)
 				  "this kernel are too large");
 
 	/* No notification has this id: a listener says ENOENT. */
-	if (ioctl(o->config.listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0 ||
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0 ||
 	    errno != ENOENT)
 		return errmsg_set(why, -EINVAL,
 				  "cannot observe: descriptor %d is no seccomp "
 				  "listener",
-				  o->config.listener);
+				  listener);
 
 	/* Wakes on the inmate's own processor; Linux 6.6, else nothing. */
-	(void)ioctl(o->config.listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS,
+	(void)ioctl(listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS,
 		    SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
 	return 0;
 }
@@ -278,6 +369,17 @@ observer_free(struct observer *o)
 		return NULL;
 	closep(&o->stop_event);
 	closep(&o->connect_event);
+	closep(&o->admit_event);
+	for (size_t i = POLL_LISTENERS; i < o->n_pfds; i++)
+		if (o->pfds[i].fd != o->config.listener)
+			(void)close(o->pfds[i].fd);
+	while (o->n_admitted > 0)
+		(void)close(o->admitted[--o->n_admitted]);
+	free(o->pfds);
+	(void)pthread_mutex_destroy(&o->admit_lock);
+	closep(&o->pace_fd);
+	if (o->pace)
+		(void)munmap(o->pace, sizeof(*o->pace));
 	look_fini(&o->look);
 	(void)pthread_mutex_destroy(&o->pending_lock);
 	free(o);
@@ -286,19 +388,57 @@ observer_free(struct observer *o)
 DEFINE_CLEANUP(observer)
 
 static int
+make_pace(struct observer *o)
+{
+	void *page;
+
+	o->pace_fd = memfd_create("pale-pace", MFD_CLOEXEC);
+	if (o->pace_fd < 0 || ftruncate(o->pace_fd, sizeof(*o->pace)) < 0)
+		return -errno;
+	page = mmap(NULL, sizeof(*o->pace), PROT_READ | PROT_WRITE, MAP_SHARED,
+		    o->pace_fd, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	o->pace = page;
+	return 0;
+}
+
+/* PALE_OBSERVER_DELAY=MS can only spoil records, so every build has it. */
+static int
+delay_of_tests(void)
+{
+	const char *text = getenv("PALE_OBSERVER_DELAY");
+	long ms = text ? strtol(text, NULL, 10) : 0;
+
+	return ms > 0 && ms <= DELAY_MAX_MS ? (int)ms : 0;
+}
+
+static int
 prepare(struct observer *o, struct errmsg *why)
 {
 	struct policy *policy;
 	int r;
 
+	o->delay_ms = delay_of_tests();
+	r = make_pace(o);
+	if (r < 0)
+		return errmsg_set(why, r, "cannot observe: %s", strerror(-r));
 	o->stop_event = eventfd(0, EFD_CLOEXEC);
 	o->connect_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (o->stop_event < 0 || o->connect_event < 0)
+	o->admit_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (o->stop_event < 0 || o->connect_event < 0 || o->admit_event < 0)
 		return errmsg_set(why, -errno, "cannot observe: %s",
 				  strerror(errno));
-	r = check_listener(o, why);
+	r = check_listener(o->config.listener, why);
 	if (r < 0)
 		return r;
+	r = watch(o, o->stop_event);
+	if (r == 0)
+		r = watch(o, o->admit_event);
+	if (r == 0)
+		r = watch(o, o->config.listener);
+	if (r < 0)
+		return errmsg_set(why, r, "cannot observe: %s", strerror(-r));
 	policy = o->config.policy_get(o->config.data);
 	r = look_init(&o->look, policy);
 	if (r == 0)
@@ -339,6 +479,10 @@ observer_start(const struct observer_config *config,
 	o->config = *config;
 	o->stop_event = -1;
 	o->connect_event = -1;
+	o->admit_event = -1;
+	(void)pthread_mutex_init(&o->admit_lock, NULL);
+	o->pace_fd = -1;
+	o->look.own_fds = -1;
 	(void)pthread_mutex_init(&o->pending_lock, NULL);
 	r = prepare(o, why);
 	if (r < 0)
@@ -372,6 +516,76 @@ observer_stop(struct observer *observer)
 	return observer_free(observer);
 }
 
+static int
+admit_listener(struct observer *o, int listener)
+{
+	bool room;
+	int r;
+
+	r = check_listener(listener, NULL);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&o->admit_lock);
+	room = o->n_admitted < OBSERVER_ADMITTED;
+	if (room)
+		o->admitted[o->n_admitted++] = listener;
+	pthread_mutex_unlock(&o->admit_lock);
+	if (!room)
+		return -EINVAL;
+	(void)!write(o->admit_event, &(uint64_t){ 1 }, sizeof(uint64_t));
+	return 0;
+}
+
+int
+observer_admit(struct observer *observer, const struct observer_home *home,
+	       int listener)
+{
+	_cleanup_(closep) int owned = listener;
+	int r;
+
+	r = look_add_home(&observer->look, home);
+	if (r == 0 && listener >= 0) {
+		r = admit_listener(observer, listener);
+		if (r == 0)
+			(void)take_fd(&owned);
+		else
+			look_remove_home(&observer->look, home);
+	}
+	if (r == 0)
+		connector_home(observer, home, true);
+	return r;
+}
+
+void
+observer_dismiss(struct observer *observer, const struct observer_home *home)
+{
+	look_remove_home(&observer->look, home);
+	connector_home(observer, home, false);
+}
+
+int
+observer_pace_fd(const struct observer *observer)
+{
+	return observer->pace_fd;
+}
+
+void
+observer_take(struct observer *observer, int listener, const void *notif)
+{
+	struct seccomp_notif copy;
+
+	if (listener < 0)
+		listener = observer->config.listener;
+	memcpy(&copy, notif, sizeof(copy));
+	/* That one has gone on already. */
+	if (call_watches(copy.data.nr) && observer->config.watched)
+		observer->config.watched(observer->config.data);
+	else if (copy.data.nr == SYS_connect && copy.data.arch == NATIVE_ARCH)
+		connector_take(observer, listener, &copy);
+	else
+		observer_answer(observer, listener, copy.id, ENOSYS);
+}
+
 void
 observer_stats(const struct observer *observer,
 	       struct observer_stats *ret_stats)
@@ -389,5 +603,6 @@ observer_stats(const struct observer *observer,
 		.busy_ns = o->busy_ns,
 		.longest_ns = o->longest_ns,
 		.since_ns = o->since_ns,
+		.stood_in = o->pace->stood_in,
 	};
 }

@@ -42,6 +42,8 @@ struct observer_config {
 	pid_t init_pid; /* as the host sees it */
 	/* The policy in force, as a reference that the observer releases. */
 	struct policy *(*policy_get)(void *data);
+	/* Somebody inside is about to watch for changes. */
+	void (*watched)(void *data);
 	void *data;
 	struct denials *denials;
 };
@@ -60,6 +62,36 @@ int observer_start(const struct observer_config *config,
  */
 struct observer *observer_stop(struct observer *observer);
 
+/*
+ * A command of a standing world: its mount namespace differs from the world's
+ * in nothing but its /proc, so that its names are the world's; and it may
+ * have a filter of its own.
+ */
+struct observer_home {
+	uint64_t mnt_dev, mnt_ino;
+	uint64_t root_mount; /* of "/" there */
+};
+
+/*
+ * `listener`: of its own filter, taken in any case; -1: it has the world's.
+ * Errors: -ENOMEM, -EINVAL (it is none, or too many).
+ */
+int observer_admit(struct observer *observer, const struct observer_home *home,
+		   int listener);
+/* Nothing of it is left. */
+void observer_dismiss(struct observer *observer,
+		      const struct observer_home *home);
+
+/* The page of struct wire_pace, for whoever stands in for us; borrowed. */
+int observer_pace_fd(const struct observer *observer);
+
+/*
+ * A connect(2), or a call that makes watches and has gone on, as a struct
+ * seccomp_notif, that another has received in our place;
+ * `listener`: of a command, as admitted; -1: the world's.  Thread: any.
+ */
+void observer_take(struct observer *observer, int listener, const void *notif);
+
 /* Totals; readable at any time from any thread. */
 struct observer_stats {
 	uint64_t notified;   /* calls seen, connect included */
@@ -72,6 +104,7 @@ struct observer_stats {
 	uint64_t busy_ns;    /* time spent on calls, in all */
 	uint64_t longest_ns; /* the longest one */
 	uint64_t since_ns;   /* CLOCK_MONOTONIC start of the call in hand; 0 */
+	uint64_t stood_in;   /* calls that another let go on in our place */
 };
 void observer_stats(const struct observer *observer,
 		    struct observer_stats *ret_stats);

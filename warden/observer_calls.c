@@ -109,6 +109,16 @@ find_row(int nr)
 	return NULL;
 }
 
+bool
+call_watches(int nr)
+{
+#ifdef __NR_inotify_init
+	if (nr == __NR_inotify_init)
+		return true;
+#endif
+	return nr == __NR_inotify_init1 || nr == __NR_fanotify_init;
+}
+
 /* Another way to the same bytes, where process_vm_readv is not to be had. */
 static ssize_t
 read_mem(pid_t pid, uint64_t address, void *data, size_t len)

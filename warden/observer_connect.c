@@ -15,42 +15,71 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "base/fd.h"
+#include "base/limits.h"
 #include "warden/observer_priv.h"
 
 static struct pending *
-find_pending(struct observer *o, uint64_t id)
+find_pending(struct observer *o, uint64_t token)
 {
-	for (size_t i = 0; i < OBSERVER_PENDING; i++)
-		if (o->pending[i].id == id)
+	for (size_t i = 0; i < LIMIT_CONNECTS; i++)
+		if (o->pending[i].token == token)
 			return &o->pending[i];
 	return NULL;
+}
+
+/*
+ * The world's own listener the usher has itself, and asks it whether a call is
+ * still waited for.  Of another it is told by a descriptor of the thread, which
+ * is the one that waits if the call still does once it is open.  Returns
+ * -ESRCH when it does not, -1 where there can be no such descriptor.
+ */
+static int
+hold_thread(const struct observer *o, const struct pending *p)
+{
+	_cleanup_(closep) int fd = -1;
+
+	if (p->listener == o->config.listener)
+		return -1;
+	fd = (int)syscall(SYS_pidfd_open, p->pid, FD_PIDFD_THREAD);
+	if (fd < 0 && errno == EINVAL)
+		fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	if (!observer_waits(p->listener, p->id))
+		return -ESRCH;
+	return take_fd(&fd);
 }
 
 /* Called with the lock held; false: no room now. */
 static bool
 send_one(struct observer *o, struct pending *p)
 {
+	_cleanup_(closep) int holder = hold_thread(o, p);
 	struct wire_msg msg = { .type = WIRE_CONNECT,
 				.flags = WIRE_CONNECT_CALL };
-	ssize_t n;
+	int r;
 
-	msg.id = p->id;
+	if (holder == -ESRCH) {
+		p->token = 0;
+		return true;
+	}
+	msg.id = p->token;
 	msg.pid = p->pid;
 	msg.value = p->fd;
+	msg.user_us = p->listener == o->config.listener ? p->id : 0;
 	msg.status = (int32_t)p->len;
 	memcpy(msg.text, p->address, p->len);
-	n = send(o->config.usher_sock, &msg, sizeof(msg),
-		 MSG_DONTWAIT | MSG_NOSIGNAL);
-	p->sent = n >= 0;
-	if (n >= 0)
+	r = fd_send_now(o->config.usher_sock, &msg, sizeof(msg), &holder,
+			holder >= 0);
+	p->sent = r == 0;
+	if (r == 0)
 		return true;
-	if (errno == EAGAIN)
+	if (r == -EAGAIN)
 		return false;
-	observer_answer(o, p->id, EACCES, 0);
-	p->id = 0;
+	observer_answer(o, p->listener, p->id, EACCES);
+	p->token = 0;
 	return true;
 }
 
@@ -61,10 +90,10 @@ send_pending(struct observer *o)
 	bool left = false;
 
 	pthread_mutex_lock(&o->pending_lock);
-	for (size_t i = 0; i < OBSERVER_PENDING && !left; i++) {
+	for (size_t i = 0; i < LIMIT_CONNECTS && !left; i++) {
 		struct pending *p = &o->pending[i];
 
-		if (p->id != 0 && !p->sent)
+		if (p->token != 0 && !p->sent)
 			left = !send_one(o, p);
 	}
 	pthread_mutex_unlock(&o->pending_lock);
@@ -72,7 +101,8 @@ send_pending(struct observer *o)
 }
 
 void
-connector_take(struct observer *o, const struct seccomp_notif *notif)
+connector_take(struct observer *o, int listener,
+	       const struct seccomp_notif *notif)
 {
 	unsigned char address[WIRE_ADDRESS] = { 0 };
 	uint32_t len = (uint32_t)notif->data.args[2];
@@ -82,13 +112,13 @@ connector_take(struct observer *o, const struct seccomp_notif *notif)
 
 	o->connects++;
 	if (o->config.usher_sock < 0) {
-		observer_answer(o, notif->id, EACCES, 0);
+		observer_answer(o, listener, notif->id, EACCES);
 		return;
 	}
 
 	/* Larger than any address: what the kernel says to that. */
 	if (len > sizeof(address)) {
-		observer_answer(o, notif->id, EINVAL, 0);
+		observer_answer(o, listener, notif->id, EINVAL);
 		return;
 	}
 	r = len == 0 ? 0
@@ -96,15 +126,17 @@ connector_take(struct observer *o, const struct seccomp_notif *notif)
 				 address, len);
 	if (r < 0) {
 		o->unreadable++;
-		observer_answer(o, notif->id, r == -EFAULT ? EFAULT : EACCES,
-				0);
+		observer_answer(o, listener, notif->id,
+				r == -EFAULT ? EFAULT : EACCES);
 		return;
 	}
 
 	pthread_mutex_lock(&o->pending_lock);
 	pending = find_pending(o, 0);
 	if (pending) {
+		pending->token = ++o->last_token;
 		pending->id = notif->id;
+		pending->listener = listener;
 		pending->pid = (pid_t)notif->pid;
 		pending->fd = (int)notif->data.args[0];
 		pending->len = len;
@@ -114,7 +146,7 @@ connector_take(struct observer *o, const struct seccomp_notif *notif)
 	}
 	pthread_mutex_unlock(&o->pending_lock);
 	if (!pending)
-		observer_answer(o, notif->id, EAGAIN, 0);
+		observer_answer(o, listener, notif->id, EAGAIN);
 
 	/* The other thread waits for room. */
 	if (left)
@@ -183,10 +215,8 @@ take_answer(struct observer *o, struct wire_msg *msg)
 
 	pthread_mutex_lock(&o->pending_lock);
 	p = msg->id == 0 ? NULL : find_pending(o, msg->id);
-	if (p) {
+	if (p)
 		done = *p;
-		p->id = 0;
-	}
 	pthread_mutex_unlock(&o->pending_lock);
 	if (!p)
 		return;
@@ -194,7 +224,15 @@ take_answer(struct observer *o, struct wire_msg *msg)
 		msg->value = -EACCES;
 	if (msg->flags & WIRE_CONNECTED_REFUSED)
 		record_refusal(o, &done, msg);
-	observer_answer(o, done.id, -msg->value, 0);
+
+	/* Unless its listener was closed meanwhile. */
+	pthread_mutex_lock(&o->pending_lock);
+	p = find_pending(o, msg->id);
+	if (p) {
+		observer_answer(o, p->listener, p->id, -msg->value);
+		p->token = 0;
+	}
+	pthread_mutex_unlock(&o->pending_lock);
 }
 
 /* Returns false when the usher is gone. */
@@ -221,13 +259,38 @@ static void
 refuse_pending(struct observer *o)
 {
 	pthread_mutex_lock(&o->pending_lock);
-	for (size_t i = 0; i < OBSERVER_PENDING; i++) {
-		if (o->pending[i].id == 0)
+	for (size_t i = 0; i < LIMIT_CONNECTS; i++) {
+		if (o->pending[i].token == 0)
 			continue;
-		observer_answer(o, o->pending[i].id, EACCES, 0);
-		o->pending[i].id = 0;
+		observer_answer(o, o->pending[i].listener, o->pending[i].id,
+				EACCES);
+		o->pending[i].token = 0;
 	}
 	pthread_mutex_unlock(&o->pending_lock);
+}
+
+void
+connector_drop(struct observer *o, int listener)
+{
+	pthread_mutex_lock(&o->pending_lock);
+	for (size_t i = 0; i < LIMIT_CONNECTS; i++)
+		if (o->pending[i].listener == listener)
+			o->pending[i].token = 0;
+	pthread_mutex_unlock(&o->pending_lock);
+}
+
+void
+connector_home(struct observer *o, const struct observer_home *home, bool there)
+{
+	const struct wire_msg msg = { .type = WIRE_CONNECT,
+				      .flags = WIRE_CONNECT_HOME,
+				      .id = home->root_mount,
+				      .value = there };
+
+	/* Unsaid only makes the usher stricter: the loop does not wait. */
+	if (o->config.usher_sock >= 0)
+		(void)send(o->config.usher_sock, &msg, sizeof(msg),
+			   MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void *
@@ -280,6 +343,9 @@ connector_setup(struct observer *o, const struct policy *policy)
 		return;
 	for (size_t i = 0; i < policy->sockets.count; i++)
 		tell_usher(o, WIRE_CONNECT_LET_IN, policy->sockets.items[i]);
+	for (size_t i = 0; i < policy->name_sockets.count; i++)
+		tell_usher(o, WIRE_CONNECT_LET_IN,
+			   policy->name_sockets.items[i]);
 	for (size_t i = 0; i < o->look.n_areas; i++)
 		if (o->look.areas[i].kind != AREA_RW)
 			tell_usher(o, WIRE_CONNECT_BORN, o->look.areas[i].path);

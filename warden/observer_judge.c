@@ -11,7 +11,8 @@
  *   unlink, rmdir, rename         EROFS, before the name is even looked up
  *   truncate, chmod, …            EROFS, then bits
  *
- * Denied is what the policy refuses *and* a read-only mount stops.  What would
+ * Denied is what the policy refuses *and* a read-only mount stops, or Landlock
+ * where nothing is mounted.  What would
  * fail in the same way without a fence (nothing there, something in the way, a
  * directory where a file is wanted) is no denial.
  */
@@ -45,7 +46,7 @@ meets_fence(const struct policy *policy, enum policy_op op,
 	*ret_verdict =
 		policy_decide_path(policy, op, place->path,
 				   place->exists && S_ISDIR(place->st.st_mode));
-	return ret_verdict->error != 0 && place->readonly;
+	return ret_verdict->error != 0 && (place->readonly || policy->landlock);
 }
 
 static void
@@ -285,6 +286,14 @@ judge_call(struct look *look, const struct policy *policy,
 				     &finding->verdict))
 			judge_one(call, &finding->place, finding);
 	}
+
+	/*
+	 * Landlock would say EACCES, and to what it does not know (chmod, chown,
+	 * times, attributes) nothing.  So the answer is ours; one who races
+	 * gains no more than without it.
+	 */
+	if (policy->landlock)
+		finding->forbidden = finding->denied;
 
 	/* Names in a view of its own are not those that were looked at. */
 	if (finding->denied && look_is_nested(look, call->pid))

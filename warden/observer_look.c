@@ -23,6 +23,8 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 
+#include "base/limits.h"
+#include "base/path.h"
 #include "warden/observer_priv.h"
 
 #define SYMLINKS_MAX 40
@@ -51,6 +53,7 @@ add_area(struct look *look, enum area_kind kind, const char *path)
 	area->fd = -1;
 	if (kind == AREA_FUSE)
 		area->fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	(void)snprintf(area->link, sizeof(area->link), "%d", area->fd);
 	look->n_areas++;
 	return 0;
 }
@@ -60,16 +63,21 @@ look_init(struct look *look, const struct policy *policy)
 {
 	int r = 0;
 
+	(void)pthread_mutex_init(&look->homes_lock, NULL);
+	look->own_fds = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (look->own_fds < 0)
+		return -errno;
 	look->areas = calloc(policy->n_roots + N_PRIVATE, sizeof(*look->areas));
 	if (!look->areas)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < policy->n_roots; i++)
 		r = add_area(look,
-			     policy->roots[i].kind == POLICY_ROOT_RW
+			     policy->roots[i].kind == POLICY_ROOT_RW ||
+					     policy->landlock
 				     ? AREA_RW
 				     : AREA_FUSE,
 			     policy->roots[i].path);
-	for (size_t i = 0; r == 0 && i < N_PRIVATE; i++)
+	for (size_t i = 0; r == 0 && i < N_PRIVATE && !policy->landlock; i++)
 		r = add_area(look, AREA_TMP, private_areas[i]);
 	return r;
 }
@@ -81,9 +89,71 @@ look_fini(struct look *look)
 		free(look->areas[i].path);
 		closep(&look->areas[i].fd);
 	}
+	closep(&look->own_fds);
 	free(look->areas);
 	look->areas = NULL;
 	look->n_areas = 0;
+	free(look->homes);
+	look->homes = NULL;
+	(void)pthread_mutex_destroy(&look->homes_lock);
+}
+
+static int
+add_home(struct look *look, const struct observer_home *home)
+{
+	struct observer_home *homes = look->homes;
+	size_t room = look->homes_room;
+
+	if (look->n_homes == LIMIT_COMMANDS)
+		return -EINVAL;
+	if (look->n_homes == room) {
+		room = room ? 2 * room : 16;
+		homes = reallocarray(homes, room, sizeof(*homes));
+		if (!homes)
+			return -ENOMEM;
+		look->homes = homes;
+		look->homes_room = room;
+	}
+	homes[look->n_homes++] = *home;
+	return 0;
+}
+
+int
+look_add_home(struct look *look, const struct observer_home *home)
+{
+	int r;
+
+	pthread_mutex_lock(&look->homes_lock);
+	r = add_home(look, home);
+	pthread_mutex_unlock(&look->homes_lock);
+	return r;
+}
+
+void
+look_remove_home(struct look *look, const struct observer_home *home)
+{
+	pthread_mutex_lock(&look->homes_lock);
+	for (size_t i = 0; i < look->n_homes; i++) {
+		if (look->homes[i].mnt_ino != home->mnt_ino ||
+		    look->homes[i].mnt_dev != home->mnt_dev)
+			continue;
+		look->homes[i] = look->homes[--look->n_homes];
+		break;
+	}
+	pthread_mutex_unlock(&look->homes_lock);
+}
+
+static bool
+is_home(struct look *look, const struct stat *st)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&look->homes_lock);
+	for (size_t i = 0; i < look->n_homes && !found; i++)
+		found = look->homes[i].mnt_ino == st->st_ino &&
+			look->homes[i].mnt_dev == st->st_dev;
+	pthread_mutex_unlock(&look->homes_lock);
+	return found;
 }
 
 /* The deepest area that a clean absolute path lies in. */
@@ -119,8 +189,10 @@ look_is_nested(struct look *look, pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
 	if (stat(path, &st) < 0)
 		return false;
-	return (uint64_t)st.st_ino != ino ||
-	       (uint64_t)st.st_dev != atomic_load(&look->ns_dev);
+	if ((uint64_t)st.st_ino == ino &&
+	    (uint64_t)st.st_dev == atomic_load(&look->ns_dev))
+		return false;
+	return !is_home(look, &st);
 }
 
 /* -ELOOP: a symlink on the way.  One in the last place is what is opened. */
@@ -481,6 +553,34 @@ is_magic(const char *path)
 	       strncmp(path, "/dev/std", 8) == 0;
 }
 
+/*
+ * The host has renamed or removed a FUSE root a moment ago, and `path` may be
+ * in it: the name that the inmate has for it now is none that is known here,
+ * and a look at it would be a request to ourselves.
+ */
+static bool
+is_moved(const struct look *look, const struct call_name *name,
+	 const char *path)
+{
+	for (size_t i = 0; i < look->n_areas; i++) {
+		const struct area *area = &look->areas[i];
+		char now[PATH_MAX];
+		struct stat st;
+		ssize_t n;
+
+		if (area->kind != AREA_FUSE || area->fd < 0)
+			continue;
+		n = readlinkat(look->own_fds, area->link, now, sizeof(now) - 1);
+		now[n > 0 ? n : 0] = '\0';
+		/* What is mounted on it goes first, its name a moment later. */
+		if ((strcmp(now, area->path) != 0 || fstat(area->fd, &st) < 0 ||
+		     st.st_nlink == 0) &&
+		    (name->path[0] != '/' || path_is_in(path, now, NULL)))
+			return true;
+	}
+	return false;
+}
+
 static int
 find(struct walk *walk, const struct call_name *name,
      const struct look_rule *rule, struct place *place)
@@ -512,6 +612,9 @@ find(struct walk *walk, const struct call_name *name,
 		if (place->settled)
 			return 0;
 	}
+
+	if (is_moved(walk->look, name, place->path))
+		return -ENOENT;
 
 	/* Straight to the object; a walk only where that meets a symlink. */
 	r = dotdot ? -ELOOP : describe(walk, place);

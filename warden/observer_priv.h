@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
+#include "base/limits.h"
 #include "base/wire.h"
 #include "warden/observer.h"
 
@@ -58,6 +59,9 @@ struct call {
  */
 int call_decode(const struct seccomp_notif *notif, struct call *ret_call);
 
+/* The number is that of inotify_init or the like. */
+bool call_watches(int nr);
+
 /* Copies from the inmate's memory; all of it or a negative errno. */
 int call_read(pid_t pid, uint64_t address, void *data, size_t len);
 
@@ -73,19 +77,28 @@ struct area {
 	enum area_kind kind;
 	char *path;
 	size_t len;
-	int fd; /* O_PATH; -1: not opened (yet) */
+	int fd;	       /* O_PATH; -1: not opened (yet) */
+	char link[12]; /* name of `fd` in look.own_fds */
 };
 
 /* Which places exist in the world.  Thread: the observer's first. */
 struct look {
 	struct area *areas;
 	size_t n_areas;
+	int own_fds; /* /proc/self/fd */
 	/* The world's mount namespace; zero until the usher has told. */
 	_Atomic uint64_t ns_dev, ns_ino;
+	pthread_mutex_t homes_lock; /* guards those of commands: */
+	struct observer_home *homes;
+	size_t n_homes, homes_room;
 };
 
 int look_init(struct look *look, const struct policy *policy);
 void look_fini(struct look *look);
+
+/* Thread: any. */
+int look_add_home(struct look *look, const struct observer_home *home);
+void look_remove_home(struct look *look, const struct observer_home *home);
 
 /* What a name turned out to be. */
 struct place {
@@ -137,10 +150,16 @@ void judge_call(struct look *look, const struct policy *policy,
 
 /* ---- observer.c ---- */
 
-#define OBSERVER_PENDING 1024 /* connects in hand at once */
+#define OBSERVER_ADMITTED 256 /* listeners that the watcher has yet to take */
 
+/*
+ * Ids of notifications are unique for one listener only: what the usher is
+ * told is a token.
+ */
 struct pending {
-	uint64_t id; /* of the notification; 0: free */
+	uint64_t token; /* 0: free */
+	uint64_t id;	/* of the notification */
+	int listener;
 	pid_t pid;
 	bool sent;
 	int fd;
@@ -152,11 +171,23 @@ struct observer {
 	struct observer_config config;
 	struct look look;
 	pthread_t watcher, connector;
-	int stop_event;	   /* readable for ever once we stop */
-	int connect_event; /* counts what the watcher handed over */
+	int stop_event;		    /* readable for ever once we stop */
+	int connect_event;	    /* counts what the watcher handed over */
+	int admit_event;	    /* counts what waits in `admitted` */
+	pthread_mutex_t admit_lock; /* guards `admitted` */
+	int admitted[OBSERVER_ADMITTED];
+	size_t n_admitted;
+	/* Of the watcher: after the two events, a listener each. */
+	struct pollfd *pfds;
+	size_t n_pfds, pfds_room;
+	int pace_fd; /* of `pace` */
+	struct wire_pace *pace;
+	int delay_ms;	   /* for tests: before each call is looked at */
+	uint64_t stood_in; /* of `pace`, as the watcher saw it last */
 	atomic_bool stopping, watcher_ended, connector_ended;
-	pthread_mutex_t pending_lock; /* guards `pending` */
-	struct pending pending[OBSERVER_PENDING];
+	pthread_mutex_t pending_lock; /* guards `pending` and `last_token` */
+	uint64_t last_token;
+	struct pending pending[LIMIT_CONNECTS];
 	/* Scratch of the watcher; too large for a stack. */
 	struct call call;
 	struct finding finding;
@@ -164,9 +195,11 @@ struct observer {
 		unreadable, busy_ns, longest_ns, since_ns;
 };
 
+/* Whether the call is still waited for: its thread is the one that made it. */
+bool observer_waits(int listener, uint64_t id);
+
 /* Answers a notification: an errno, or 0 with `flags`. */
-void observer_answer(struct observer *o, uint64_t id, int error,
-		     uint32_t flags);
+void observer_answer(struct observer *o, int listener, uint64_t id, int error);
 
 /* Fills the common part and puts the denial on record. */
 void observer_record(struct observer *o, const struct policy *policy,
@@ -175,7 +208,13 @@ void observer_record(struct observer *o, const struct policy *policy,
 /* ---- observer_connect.c ---- */
 
 void *connector_main(void *data);
-void connector_take(struct observer *o, const struct seccomp_notif *notif);
+void connector_take(struct observer *o, int listener,
+		    const struct seccomp_notif *notif);
+/* A listener is about to be closed: its calls have nobody to answer. */
+void connector_drop(struct observer *o, int listener);
+/* Tells the usher of a command's root, or that it is gone. */
+void connector_home(struct observer *o, const struct observer_home *home,
+		    bool there);
 void connector_setup(struct observer *o, const struct policy *policy);
 
 #endif

@@ -11,9 +11,12 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "base/units.h"
+
 enum option_kind {
 	OPTION_FD,
 	OPTION_TEXT,
+	OPTION_NUMBER,
 	OPTION_FLAG
 };
 
@@ -27,6 +30,7 @@ struct option_row {
 
 static const struct option_row rows[] = {
 	{ "policy-fd", OPTION_FD, AT(policy_fd) },
+	{ "policy-here", OPTION_FLAG, AT(policy_here) },
 	{ "world-fd", OPTION_FD, AT(world_fd) },
 	{ "keeper-fd", OPTION_FD, AT(keeper_fd) },
 	{ "client-fd", OPTION_FD, AT(client_fd) },
@@ -35,7 +39,12 @@ static const struct option_row rows[] = {
 	{ "socket-dir", OPTION_TEXT, AT(socket_dir) },
 	{ "state-dir", OPTION_TEXT, AT(state_dir) },
 	{ "mountpoint", OPTION_TEXT, AT(mountpoint) },
+	{ "call", OPTION_TEXT, AT(call) },
 	{ "own-mounts", OPTION_FLAG, AT(own_mounts) },
+	{ "standing", OPTION_FLAG, AT(standing) },
+	{ "passthrough", OPTION_FLAG, AT(passthrough) },
+	{ "for-mount", OPTION_FLAG, AT(for_mount) },
+	{ "idle-ms", OPTION_NUMBER, AT(idle_ms) },
 };
 
 #define N_ROWS (sizeof(rows) / sizeof(rows[0]))
@@ -71,10 +80,15 @@ store(struct warden_options *opt, const struct option_row *row,
 	case OPTION_TEXT:
 		*(const char **)field = value;
 		return 0;
-	case OPTION_FD:
+	case OPTION_NUMBER:
+		r = units_number(value, (uint64_t *)field);
 		break;
+	case OPTION_FD:
+		r = parse_fd(value, (int *)field);
+		break;
+	default:
+		r = -EINVAL;
 	}
-	r = parse_fd(value, (int *)field);
 	if (r < 0)
 		return errmsg_set(why, r, "warden: --%s '%s': %s", row->name,
 				  value, strerror(-r));
@@ -97,7 +111,8 @@ check(const struct warden_options *opt, struct errmsg *why)
 	if (!opt->world || !is_world_id(opt->world))
 		return errmsg_set(why, -EINVAL,
 				  "warden: --world must be an id");
-	if (opt->policy_fd < 0 || opt->world_fd < 0 || opt->keeper_fd < 0)
+	if ((opt->policy_fd < 0 && !opt->policy_here) || opt->world_fd < 0 ||
+	    opt->keeper_fd < 0)
 		return errmsg_set(why, -EINVAL,
 				  "warden: --policy-fd, --world-fd and "
 				  "--keeper-fd are needed");

@@ -7,7 +7,7 @@
  * A subscriber is fed by its last id: when rows came in, a call without an
  * answer reads what is newer and sends each row as one notification.  One
  * such call at a time, else a row would be sent twice; and no more than
- * FEED_BYTES ahead of what it reads, however many rows there are.
+ * LIMIT_FEED_BYTES ahead of what it reads, however many rows there are.
  */
 
 #include "warden/server_priv.h"
@@ -19,12 +19,8 @@
 #include "base/limits.h"
 #include "policy/store.h"
 
-/* Rows in one answer, and what is asked for when nothing is said. */
-#define LIST_MAX     10000
+/* Rows that are asked for when nothing is said. */
 #define LIST_DEFAULT 100
-
-/* Of the feed, in one call, and unread. */
-#define FEED_BYTES (1u << 20)
 
 /* What an answer is besides its rows. */
 #define ANSWER_HEAD 1024
@@ -58,7 +54,7 @@ add_row(const struct denial *denial, void *data)
 	if (buf_error(&row) < 0 || buf_error(&call->json) < 0)
 		return -ENOMEM;
 	if (reading->as_lines)
-		return call->json.len > FEED_BYTES ? MORE_ROWS : 0;
+		return call->json.len > LIMIT_FEED_BYTES ? MORE_ROWS : 0;
 	if (call->json.len > LIMIT_RPC_LINE - ANSWER_HEAD)
 		return rpc_fault_set(&call->fault, RPC_FAILED, "TOO_LARGE",
 				     "the answer would have more than %u "
@@ -118,10 +114,10 @@ records_list(struct client *client, const struct rpc_message *message,
 	r = rpc_params(message, fields, 2, ret_fault);
 	if (r < 0)
 		return r;
-	if (since < 0 || last < 1 || last > LIST_MAX)
+	if (since < 0 || last < 1 || last > LIMIT_LIST_ROWS)
 		return rpc_fault_set(ret_fault, RPC_INVALID_PARAMS, NULL,
 				     "since is an id, last is 1 to %d",
-				     LIST_MAX);
+				     LIMIT_LIST_ROWS);
 	r = call_new(client, &message->id, run_list, &call);
 	if (r < 0)
 		return r;
@@ -164,7 +160,7 @@ static bool
 is_behind(const struct client *client)
 {
 	return uv_stream_get_write_queue_size(
-		       (const uv_stream_t *)&client->pipe) > FEED_BYTES;
+		       (const uv_stream_t *)&client->pipe) > LIMIT_FEED_BYTES;
 }
 
 void

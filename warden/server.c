@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "warden/face.h"
 
 static void
 on_connection(uv_stream_t *listener, int status)
@@ -32,6 +33,7 @@ server_start(struct warden *warden, int listen_fd, struct server **ret_server)
 	}
 	server->warden = warden;
 	LIST_INIT(&server->clients);
+	LIST_INIT(&server->audiences);
 	r = uv_pipe_init(&warden->loop, &server->listener, 0);
 	if (r < 0) {
 		(void)close(listen_fd);
@@ -83,28 +85,52 @@ server_denials(struct server *server)
 		records_changed(client);
 }
 
+/* To those that want to hear of the world; empties `params`. */
+static void
+tell_world(struct server *server, const char *name, struct buf *params)
+{
+	struct client *client, *next;
+
+	for (client = LIST_FIRST(&server->clients); client; client = next) {
+		struct buf line = { 0 };
+
+		next = LIST_NEXT(client, link);
+		if (client->closing ||
+		    (!client->wants_world && !face_of_client(client)))
+			continue;
+		rpc_write_notification(&line, name, params);
+		client_send(client, &line);
+	}
+	buf_fini(params);
+}
+
+void
+server_ending(struct server *server, const char *reason, bool failed)
+{
+	struct buf params = { 0 };
+
+	if (!server || server->closing)
+		return;
+	attach_world_ends(server, reason);
+	jsonw_begin(&params, '{');
+	jsonw_pair(&params, "reason", reason);
+	jsonw_key(&params, "failed");
+	jsonw_bool(&params, failed);
+	jsonw_end(&params, '}');
+	tell_world(server, "world.ended", &params);
+}
+
 void
 server_mode_changed(struct server *server, enum policy_mode before,
 		    enum policy_mode after)
 {
-	struct client *client, *next;
+	struct buf params = { 0 };
 
 	if (!server)
 		return;
-	for (client = LIST_FIRST(&server->clients); client; client = next) {
-		struct buf params = { 0 }, line = { 0 };
-
-		next = LIST_NEXT(client, link);
-		if (!client->wants_world || client->closing)
-			continue;
-		jsonw_begin(&params, '{');
-		jsonw_key(&params, "mode");
-		jsonw_text(&params, policy_mode_name(after));
-		jsonw_key(&params, "previous");
-		jsonw_text(&params, policy_mode_name(before));
-		jsonw_end(&params, '}');
-		rpc_write_notification(&line, "mode.changed", &params);
-		client_send(client, &line);
-		buf_fini(&params);
-	}
+	jsonw_begin(&params, '{');
+	jsonw_pair(&params, "mode", policy_mode_name(after));
+	jsonw_pair(&params, "previous", policy_mode_name(before));
+	jsonw_end(&params, '}');
+	tell_world(server, "mode.changed", &params);
 }

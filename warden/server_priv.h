@@ -21,23 +21,37 @@
 #include <uv.h>
 
 #include "base/buf.h"
+#include "base/limits.h"
 #include "rpc/rpc.h"
 #include "warden/warden_priv.h"
 
-/* Calls of one client in the pool at once; more wait in its socket. */
-#define CLIENT_CALLS 32
-
+struct attach;
+struct audience;
 struct call;
+struct exec;
+struct job_wait;
+struct term_wait;
 
 struct client {
 	LIST_ENTRY(client) link;
 	struct server *server;
 	uv_pipe_t pipe;
+	uv_poll_t reader; /* of read_fd, a duplicate of the pipe's */
+	int read_fd;
+	unsigned int n_handles;	   /* not closed yet */
+	int fds[LIMIT_CLIENT_FDS]; /* which no request has taken yet */
+	size_t n_fds;
 	struct rpc_lines lines;
 	LIST_HEAD(call_list, call) calls;
 	unsigned int n_calls;
-	enum rpc_role role; /* of hello; 0: not greeted yet */
-	bool wants_denials, wants_world;
+	LIST_HEAD(exec_list, exec) execs; /* commands that it asked for */
+	LIST_HEAD(job_wait_list, job_wait) job_waits;
+	size_t n_job_waits, n_waited_ids;
+	LIST_HEAD(term_wait_list, term_wait) term_waits;
+	size_t n_term_waits;
+	struct attach *attach; /* to a terminal: frames, no lines any more */
+	enum rpc_role role;    /* of hello; 0: not greeted yet */
+	bool wants_denials, wants_world, wants_jobs, wants_terms;
 	uint64_t last_denial; /* newest id that it was sent */
 	bool feeding, feed_again;
 	bool feed_waits; /* for what it was sent to be read */
@@ -51,6 +65,8 @@ struct server {
 	uv_pipe_t listener;
 	LIST_HEAD(client_list, client) clients;
 	unsigned int n_clients;
+	LIST_HEAD(audience_list, audience) audiences; /* of terminals */
+	struct terms_listener *terms_listener;	      /* while there are some */
 	bool closing;
 	char input[64 * 1024]; /* read into, emptied before the next read */
 };
@@ -66,10 +82,11 @@ struct call {
 
 	/* On the pool: does it; negative errno or 0, see also `fault`. */
 	int (*run)(struct call *call);
-	/* On the loop, before the answer; NULL: nothing. */
+	/* On the loop, before the answer, also if cancelled; NULL: nothing. */
 	void (*done)(struct call *call);
 	/* Parameters and findings of a method. */
 	enum policy_mode mode, mode_before;
+	void *data;
 	uint64_t since, limit;
 	uint64_t last;
 	bool more; /* rows than were read */
@@ -91,6 +108,37 @@ void client_answer(struct client *client, const struct rpc_id *id, int result,
 		   const struct buf *json, struct rpc_fault *fault);
 /* Goes on with what it has sent already. */
 void client_resume(struct client *client);
+/* The oldest `n` descriptors that came with requests; -ENODATA. */
+int client_take_fds(struct client *client, int *ret_fds, size_t n);
+
+/* Wakes for UV_READABLE, or for UV_DISCONNECT alone. */
+void client_watch(struct client *client, int events);
+
+/* terms_attach.c */
+int attach_handle(struct client *client, const struct rpc_message *message,
+		  struct buf *ret_json, struct rpc_fault *ret_fault);
+/* There is something to be read; `events` of uv_poll_t. */
+void attach_readable(struct client *client, int events);
+void attach_client_gone(struct client *client);
+void attach_world_ends(struct server *server, const char *reason);
+
+/* exec.c: its commands end with the client that asked for them. */
+void exec_client_gone(struct client *client);
+/* True when it was one of them; it is answered in any case. */
+bool exec_cancel(struct client *client, const char *id_json);
+int exec_handle(struct client *client, const struct rpc_message *message,
+		struct buf *ret_json, struct rpc_fault *ret_fault);
+int exec_signal(struct client *client, const struct rpc_message *message,
+		struct buf *ret_json, struct rpc_fault *ret_fault);
+
+/* jobs_wait.c: what it waits for about jobs. */
+void jobs_client_gone(struct client *client);
+/* True when it was one of them; it is answered in any case. */
+bool jobs_cancel(struct client *client, const char *id_json);
+
+/* terms_rpc_wait.c: what it waits for about terminals; likewise. */
+void terms_client_gone(struct client *client);
+bool terms_cancel(struct client *client, const char *id_json);
 
 /* call.c */
 int call_new(struct client *client, const struct rpc_id *id,

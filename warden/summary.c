@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * What a world leaves behind: the line for whoever waits for a run, and the
- * event by which the records of its denials are found by workspace.
+ * What a world leaves behind: the line for whoever waits for a run.
  */
 
 #include "warden/warden_priv.h"
@@ -12,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "policy/store.h"
 #include "warden/observer.h"
 
 void
@@ -27,6 +25,9 @@ warden_stats_json(struct warden *warden, struct buf *out)
 		{ "inodes", &stats.inodes },
 		{ "open_fds", &stats.open_fds },
 		{ "inode_bytes", &stats.inode_bytes },
+		{ "watched", &stats.watched },
+		{ "untold", &stats.untold },
+		{ "unheard", &stats.unheard },
 	};
 
 	if (warden->fs)
@@ -42,19 +43,13 @@ warden_stats_json(struct warden *warden, struct buf *out)
 static void
 denials_json(const struct denials_summary *summary, struct buf *out)
 {
-	jsonw_begin(out, '{');
-	jsonw_key(out, "count");
-	jsonw_uint(out, summary->count);
-	jsonw_key(out, "rows");
-	jsonw_uint(out, summary->rows);
-	jsonw_key(out, "degraded");
-	jsonw_bool(out, summary->degraded);
-	jsonw_key(out, "first");
-	jsonw_begin(out, '[');
+	_cleanup_(buf_fini) struct buf first = { 0 };
+
+	jsonw_begin(&first, '[');
 	for (unsigned int i = 0; i < summary->n_first; i++)
-		denial_to_json(&summary->first[i], out);
-	jsonw_end(out, ']');
-	jsonw_end(out, '}');
+		denial_to_json(&summary->first[i], &first);
+	jsonw_end(&first, ']');
+	denials_counts_json(summary, &first, out);
 }
 
 static void
@@ -63,20 +58,15 @@ put_path(void *data, const char *path)
 	jsonw_text(data, path);
 }
 
-/*
- * "degraded": what was refused outside the workspace is not all on record.
- * Nothing where there was no listener: the helper knows.
- */
-static void
-put_observer(struct warden *warden, struct buf *out)
+const char *
+warden_observer_name(const struct warden *warden)
 {
 	struct observer_stats stats;
 
 	if (!warden->observer)
-		return;
+		return "off";
 	observer_stats(warden->observer, &stats);
-	jsonw_key(out, "observer");
-	jsonw_text(out, stats.lost > 0 ? "degraded" : "on");
+	return stats.lost > 0 || stats.stood_in > 0 ? "degraded" : "on";
 }
 
 void
@@ -91,7 +81,10 @@ warden_summarize(struct warden *warden, int fd)
 	jsonw_begin(&line, '{');
 	jsonw_key(&line, "denials");
 	denials_json(&summary, &line);
-	put_observer(warden, &line);
+	jsonw_pair(&line, "observer", warden_observer_name(warden));
+	if (warden->fs)
+		jsonw_pair(&line, "passthrough",
+			   fs_passthrough_name(fs_passthrough(warden->fs)));
 	jsonw_key(&line, "born_repositories");
 	jsonw_begin(&line, '[');
 	if (warden->fs)
@@ -103,38 +96,4 @@ warden_summarize(struct warden *warden, int fd)
 	buf_puts(&line, "\n");
 	if (buf_error(&line) == 0)
 		(void)fd_write_all(fd, line.data, line.len);
-}
-
-void
-warden_record_event(struct warden *warden, const char *kind, struct buf *body)
-{
-	_cleanup_(store_closep) struct store *store = NULL;
-	_cleanup_(policy_unrefp) struct policy *policy =
-		warden_policy_get(warden);
-	struct errmsg why = { "" };
-	int r;
-
-	buf_put(body, "", 1);
-	r = buf_error(body);
-	if (r == 0)
-		r = store_open(warden->places.db, &store, &why);
-	if (r == 0)
-		r = store_event(store, policy->session, warden->opt.world, kind,
-				(const char *)body->data);
-	if (r < 0)
-		log_line(warden->log, LOG_ERROR, "'%s' is not on record: %s %s",
-			 kind, strerror(-r), why.text);
-}
-
-void
-warden_record_start(struct warden *warden)
-{
-	_cleanup_(buf_fini) struct buf body = { 0 };
-
-	if (atomic_exchange(&warden->recorded, true))
-		return;
-	jsonw_begin(&body, '{');
-	world_dir_members(warden, &body);
-	jsonw_end(&body, '}');
-	warden_record_event(warden, "world.started", &body);
 }

@@ -30,4 +30,11 @@
 
 int warden_main(int argc, char **argv);
 
+/*
+ * --policy-here, for a warden that is forked and not executed: the policy as it
+ * was resolved, instead of a copy written down and read again.
+ */
+struct policy;
+void warden_inherit(struct policy *policy);
+
 #endif

@@ -24,6 +24,7 @@
 #include "base/dirs.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "warden/face.h"
 
 #define LOCK_WAIT_NS 1000000000LL
 
@@ -88,21 +89,23 @@ world_dir_members(struct warden *warden, struct buf *out)
 {
 	_cleanup_(policy_unrefp) struct policy *policy =
 		warden_policy_get(warden);
+	_cleanup_(freep) char *face = faces_mountpoint(warden);
 
 	jsonw_key(out, "id");
 	jsonw_text(out, warden->opt.world);
 	jsonw_key(out, "pid");
 	jsonw_int(out, getpid());
 	jsonw_key(out, "kind");
-	jsonw_text(out, warden->opt.mountpoint ? "mount" : "run");
+	jsonw_text(out, warden_kind(warden));
 	jsonw_key(out, "workspace");
 	jsonw_text(out, policy->roots[0].path);
 	jsonw_key(out, "mountpoint");
-	jsonw_text(out, warden->opt.mountpoint);
+	jsonw_text(out, warden->opt.mountpoint ? warden->opt.mountpoint : face);
 	jsonw_key(out, "session");
 	jsonw_text(out, policy->session);
 	jsonw_key(out, "mode");
 	jsonw_text(out, policy_mode_name(policy->mode));
+	jsonw_pair(out, "digest", warden->digest[0] ? warden->digest : NULL);
 	jsonw_key(out, "started");
 	jsonw_int(out, warden->started_ns);
 }

@@ -23,7 +23,7 @@ fsmount() {
 	[ -r /dev/fuse ] || skip "no /dev/fuse"
 	rm -rf "$D/den" && mkdir "$D/den"
 	: >"$D/log"
-	"$FSMOUNT" -n $one -d "$D/den" -m "$mode" "$@" "$W" "$W" >"$D/log" 2>&1 &
+	"$FSMOUNT" -n $one ${FS_PASS:+-P} -d "$D/den" -m "$mode" "$@" "$W" "$W" >"$D/log" 2>&1 &
 	FS_PID=$!
 	wait_until 10 grep -q '^ready' "$D/log"
 	NS_PID=$(sed -n 's/^ready //p' "$D/log")

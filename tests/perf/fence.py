@@ -15,48 +15,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-PALE = os.environ.get("PALE", os.path.join(HERE, "../../build/pale"))
+from common import PALE, bwrap, interleave, pale, say
+
 TREE_FILES = int(os.environ.get("PALE_BENCH_FILES", "200000"))
-
-
-def say(name, values, unit):
-    values = sorted(values)
-    print("%-44s %9.3f %s  (min %.3f, max %.3f, n %d)" %
-          (name, statistics.median(values), unit, values[0], values[-1],
-           len(values)), flush=True)
-
-
-def timed(argv, **kw):
-    t = time.perf_counter()
-    subprocess.run(argv, check=False, stdin=subprocess.DEVNULL,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **kw)
-    return (time.perf_counter() - t) * 1e3
-
-
-def pale(w, *options, mode="workspace-write"):
-    return [PALE, "run", "-q", "-m", mode, "-w", w, *options, "--"]
-
-
-def bwrap(w):
-    if not shutil.which("bwrap"):
-        return None
-    return ["bwrap", "--die-with-parent", "--ro-bind", "/", "/", "--dev",
-            "/dev", "--proc", "/proc", "--bind", w, w, "--unshare-pid",
-            "--unshare-ipc", "--unshare-net", "--chdir", w, "--"]
-
-
-def interleave(rounds, arms, command, cwd):
-    """{arm: [ms]} with the arms taken in turn."""
-    result = {name: [] for name in arms}
-    for name in arms:
-        timed(arms[name] + command, cwd=cwd)
-    for _ in range(rounds):
-        for name in arms:
-            result[name].append(timed(arms[name] + command, cwd=cwd))
-    return result
 
 
 def bench_start(rounds, w):
@@ -93,10 +55,13 @@ def bench_tree(rounds, w):
                          stdout=subprocess.PIPE, text=True)
     while "ready" not in p.stdout.readline():
         pass
-    worlds = subprocess.run([PALE, "world", "list", "--json", "-w", big],
+    worlds = subprocess.run([PALE, "world", "show", "--json", "-w", big],
                             capture_output=True, text=True).stdout
     for line in worlds.splitlines():
-        pid = json.loads(line)["pid"]
+        pid, stats = json.loads(line)["pid"], json.loads(line)["stats"]
+        print("memory: table of %d inodes: %.0f bytes an inode with buckets, "
+              "without names" % (stats["inodes"],
+                                 stats["inode_bytes"] / stats["inodes"]))
         with open("/proc/%d/status" % pid) as f:
             rss = [l for l in f if l.startswith("RssAnon")][0].split()[1]
         fds = len(os.listdir("/proc/%d/fd" % pid))
@@ -109,19 +74,24 @@ def bench_tree(rounds, w):
     shutil.rmtree(big)
 
 
+# How long one refusal takes, in the middle: others may have the processor.
+DENY = """
+import os, statistics, sys, time
+n, path, flags = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+took = []
+for i in range(n):
+    name = path.replace("%", str(i))
+    t = time.perf_counter()
+    try: os.close(os.open(name, flags)); sys.exit("not refused")
+    except OSError: took.append(time.perf_counter() - t)
+print(statistics.median(took) * 1e6)
+"""
+
 LOOP = """
 import os, sys, time
 kind, n, d = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 t = time.perf_counter()
-if kind == "same":
-    for i in range(n):
-        try: os.close(os.open(d + "/x", os.O_CREAT | os.O_WRONLY))
-        except OSError: pass
-elif kind == "different":
-    for i in range(n):
-        try: os.close(os.open(d + "/x%d" % i, os.O_CREAT | os.O_WRONLY))
-        except OSError: pass
-elif kind == "stat":
+if kind == "stat":
     for i in range(n): os.stat(d + "/f%d" % (i % 100))
 elif kind == "open":
     for i in range(n):
@@ -141,18 +111,22 @@ def loop(prefix, kind, n, d, cwd):
 
 
 def bench_deny(rounds, w):
-    n = 20000
     out = tempfile.mkdtemp(prefix="out.", dir=os.path.dirname(w))
-    for kind in ("same", "different"):
-        r = [loop(pale(w, mode="read-only"), kind, n, w, w)
-             for _ in range(rounds)]
-        say("refused create in the mount, %s path" % kind, r, "us")
-        r = [loop(pale(w), kind, n, out, w) for _ in range(rounds)]
-        say("refused create outside, %s path" % kind, r, "us")
-    free = [loop(pale(w), "create", 2000, w, w) for _ in range(1)]
-    say("allowed create in the mount", free, "us")
-    r = [loop([], "open", n, prepare(w), w) for _ in range(rounds)]
-    say("native open-read-close", r, "us")
+    prepare(w)
+    prepare(out)
+    create = os.O_CREAT | os.O_WRONLY
+    rows = (("open", "/f1", os.O_WRONLY),
+            ("create", "/x", create),
+            ("creates of new names", "/x%", create))
+    for where, top, mode in (("in the mount", w, "read-only"),
+                             ("outside", out, "workspace-write")):
+        for what, path, flags in rows:
+            r = [float(subprocess.run(
+                pale(w, mode=mode) + ["python3", "-c", DENY, "20000",
+                                      top + path, str(flags)],
+                cwd=w, stdout=subprocess.PIPE, text=True,
+                check=True).stdout) for _ in range(rounds)]
+            say("refused %s %s" % (what, where), r, "us")
     shutil.rmtree(out)
 
 

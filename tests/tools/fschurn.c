@@ -131,7 +131,9 @@ by_name(struct churn *churn, unsigned int what)
 		count(churn, lstat(churn->a, &st));
 		break;
 	case 7:
-		count(churn, chmod(churn->a, 0600 + pick(churn, 0100)));
+		/* An ordinary user is soon shut out of everything else. */
+		count(churn, chmod(churn->a, (pick(churn, 8) ? 0700 : 0600) +
+						     pick(churn, 0100)));
 		break;
 	case 8:
 		count(churn, truncate(churn->a, pick(churn, 2 * BYTES)));

@@ -4,17 +4,22 @@
  * Mounts a policy on a directory, in the foreground, as root or, with -1n,
  * as anybody: the filesystem alone, for tests of the filesystem.
  *
- *	fsmount [-1n] [-d DIR] -m MODE [-p PROTECT]… [-H HIDE]… WORKSPACE MOUNT
+ *	fsmount [-1nce] [-d DIR] [-W inotify|none] [-M WATCHES] -m MODE
+ *		[-p PROTECT]… [-H HIDE]… WORKSPACE MOUNT
  *
+ * -c: commands of one letter on stdin, answered by a line: b is a barrier, o is
+ * as if events had been lost, s prints what it has.
  * -1: serve root only (no per-request ids); -d: denials go to DIR; -n: as in a
  * world, MOUNT in a mount namespace of its own, whose process is told, so that
- * MOUNT may be WORKSPACE (`nsenter -m -t PID` goes there).
+ * MOUNT may be WORKSPACE (`nsenter -m -t PID` goes there).  -e, with -n: inotify
+ * there tells of what the host changes, and all is told always.
  * Says "ready PID" on stdout.  SIGUSR1 and SIGUSR2 change the mode to read-only
  * and workspace-write and say "mode".  SIGTERM and SIGINT unmount and end it.
  */
 
 #include <err.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +33,8 @@
 
 #include "base/fd.h"
 #include "fusefs/fs.h"
+#include "fusefs/watch.h"
+#include "mount-helper/echo.h"
 #include "policy/denial.h"
 
 struct options {
@@ -36,6 +43,12 @@ struct options {
 	const char *mountpoint;
 	bool single_uid;
 	bool own_namespace;
+	bool commands;
+	bool echo;
+	int echo_sock; /* to who holds the namespaces */
+	enum fs_watch_how watch;
+	unsigned int watch_max;
+	bool passthrough;
 	pid_t namespace_pid;
 };
 
@@ -44,7 +57,7 @@ parse(int argc, char **argv, struct options *options)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "1nd:m:p:H:")) != -1) {
+	while ((c = getopt(argc, argv, "1Pnced:m:p:H:W:M:")) != -1) {
 		struct strv *list = c == 'p' ? &options->request.protect
 					     : &options->request.hide;
 
@@ -52,8 +65,26 @@ parse(int argc, char **argv, struct options *options)
 		case '1':
 			options->single_uid = true;
 			break;
+		case 'P':
+			options->passthrough = true;
+			break;
 		case 'n':
 			options->own_namespace = true;
+			break;
+		case 'c':
+			options->commands = true;
+			break;
+		case 'e':
+			options->echo = true;
+			break;
+		case 'W':
+			options->watch = strcmp(optarg, "inotify") == 0
+						 ? FS_WATCH_INOTIFY
+						 : FS_WATCH_NONE;
+			break;
+		case 'M':
+			options->watch_max =
+				(unsigned int)strtoul(optarg, NULL, 10);
 			break;
 		case 'd':
 			options->denials_dir = optarg;
@@ -123,6 +154,35 @@ enter_namespaces(uid_t uid, gid_t gid)
 		err(1, "propagation");
 }
 
+/* Whose names must lead to the mount, as in a world. */
+static void
+make_echoes(const struct options *options, int sock)
+{
+	int fds[FD_PASS_MAX];
+	size_t n;
+	char byte;
+
+	if (mount(options->mountpoint, options->request.workspace, NULL,
+		  MS_BIND, NULL) < 0)
+		err(1, "bind");
+	(void)signal(SIGCHLD, SIG_IGN);
+	while (fd_recv(sock, &byte, 1, fds, &n) == 1) {
+		if (n == 1 && echo_fork(fds[0]) < 0)
+			errx(1, "cannot make an echo");
+		while (n > 0)
+			(void)close(fds[--n]);
+	}
+}
+
+static int
+ask_echo(void *data, int sock)
+{
+	const struct options *options = data;
+	char byte = 'e';
+
+	return fd_send(options->echo_sock, &byte, 1, &sock, 1);
+}
+
 /* A process that holds the namespaces until it is killed. */
 static int
 mount_in_namespace(struct options *options)
@@ -146,19 +206,21 @@ mount_in_namespace(struct options *options)
 		if (fd_send(sock[1], &byte, 1, &fd, 1) < 0)
 			errx(1, "cannot send the descriptor");
 		/* Only the server may hold the connection. */
-		(void)close_range(3, ~0U, 0);
+		(void)fd_close_others(3, &sock[1], 1);
 		/*
 		 * Until somebody asks, the kernel takes uid 0 for the root's
 		 * owner, and without a map for it nobody may write there.
 		 */
 		(void)stat(options->mountpoint, &st);
+		if (options->echo)
+			make_echoes(options, sock[1]);
 		for (;;)
 			pause();
 	}
 	(void)close(sock[1]);
 	if (fd_recv(sock[0], &byte, 1, fds, &n) != 1 || n != 1)
 		exit(1);
-	(void)close(sock[0]);
+	options->echo_sock = sock[0];
 	return fds[0];
 }
 
@@ -206,6 +268,26 @@ serve(struct fs *fs, const struct options *options, struct policy **policy)
 	}
 }
 
+static void print_stats(struct fs *fs);
+
+/* Until its end is closed; the process ends by a signal. */
+static void *
+obey(void *data)
+{
+	struct fs *fs = data;
+	char command;
+
+	while (read(STDIN_FILENO, &command, 1) == 1) {
+		if (command == 's')
+			print_stats(fs);
+		else if (command == 'o')
+			fs_watch_lost(fs);
+		if (command != 's')
+			puts(fs_barrier(fs) == 0 ? "done" : "failed");
+	}
+	return NULL;
+}
+
 static void
 print_stats(struct fs *fs)
 {
@@ -214,10 +296,12 @@ print_stats(struct fs *fs)
 
 	fs_stats(fs, &stats);
 	(void)getrusage(RUSAGE_SELF, &usage);
-	printf("requests %lu inodes %lu fds %lu bytes %lu rss %ld\n",
+	printf("requests %lu inodes %lu fds %lu bytes %lu rss %ld "
+	       "watched %lu inotify %lu untold %lu\n",
 	       (unsigned long)stats.requests, (unsigned long)stats.inodes,
 	       (unsigned long)stats.open_fds, (unsigned long)stats.inode_bytes,
-	       usage.ru_maxrss);
+	       usage.ru_maxrss, (unsigned long)stats.watched,
+	       (unsigned long)stats.by_inotify, (unsigned long)stats.untold);
 }
 
 int
@@ -228,9 +312,11 @@ main(int argc, char **argv)
 	struct fs_config config = { .origin = "test" };
 	struct policy *policy = NULL;
 	struct errmsg why = { "" };
+	pthread_t thread;
 	struct fs *fs = NULL;
 	sigset_t set;
 	char db[512];
+	int r;
 
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
 	parse(argc, argv, &options);
@@ -258,11 +344,28 @@ main(int argc, char **argv)
 	config.denials = denials;
 	config.multi_uid = !options.single_uid;
 	config.host_visible = true;
+	config.watch = options.watch;
+	config.watch_max = options.watch_max;
+	config.passthrough = options.passthrough;
+	if (options.echo) {
+		config.echo_ask = ask_echo;
+		config.echo_data = &options;
+	}
 	if (fs_new(&config, &fs, &why) < 0 ||
 	    fs_start(fs, mount_fuse(&options), &why) < 0)
 		errx(1, "%s", why.text);
+	fs_echo(fs);
 
+	if (options.commands) {
+		r = pthread_create(&thread, NULL, obey, fs);
+		if (r != 0)
+			errx(1, "thread: %s", strerror(r));
+	}
 	serve(fs, &options, &policy);
+	if (options.commands) {
+		(void)pthread_cancel(thread);
+		(void)pthread_join(thread, NULL);
+	}
 	print_stats(fs);
 	if (options.own_namespace) {
 		(void)kill(options.namespace_pid, SIGKILL);

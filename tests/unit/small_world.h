@@ -27,6 +27,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -158,6 +159,7 @@ install_filter(void)
 		NOTIFY(setxattr),
 		NOTIFY(removexattr),
 		NOTIFY(connect),
+		NOTIFY(inotify_init1),
 #ifdef SYS_open
 		NOTIFY(open),
 		NOTIFY(creat),
@@ -229,7 +231,13 @@ usher_main(int sock, int control, act_fn act)
 	(void)prctl(PR_SET_DUMPABLE, 0);
 
 	/* No inmate has the number that init has; this one connects. */
-	require(usher_serve(sock, proc, -1) == 0, "serve");
+	const struct usher_place place = { .world_sock = sock,
+					   .host_proc_fd = proc,
+					   .init_pid = -1,
+					   .listener = -1,
+					   .scoped = true };
+
+	require(usher_serve(&place) == 0, "serve");
 	leave(0);
 }
 
@@ -239,6 +247,15 @@ static inline struct policy *
 policy_get(void *data)
 {
 	return policy_ref(data);
+}
+
+static atomic_uint watches; /* that inmates were about to make */
+
+static inline void
+count_watch(void *data)
+{
+	(void)data;
+	atomic_fetch_add(&watches, 1);
 }
 
 static inline struct policy *
@@ -329,7 +346,8 @@ world_start(enum policy_mode mode, act_fn act)
 						.session = "default",
 						.world = "testworld" };
 	struct observer_config config = { .init_pid = -1,
-					  .policy_get = policy_get };
+					  .policy_get = policy_get,
+					  .watched = count_watch };
 	int socks[2], control[2];
 	struct errmsg why = { "" };
 	struct world *w = &world;

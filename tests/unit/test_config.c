@@ -53,7 +53,9 @@ START_TEST(every_key_is_taken)
 			       "hide-path = ~/.ssh\nsocket = docker\n"
 			       "dev = /dev/kvm\nenv-hide = *KEY*\n"
 			       "timeout = 5m\nlinger = 1s\nmemory = 1G\n"
-			       "pids = 10\ncpu = 150\nrequire = full\n",
+			       "pids = 10\ncpu = 150\nrequire = full\n"
+			       "jobs = 64\njobs-kept = 1000\n"
+			       "jobs-bytes = 3G\n",
 			       CONFIG_SYNTAX_FILE),
 			 0);
 	ck_assert_uint_eq(config.count, 1);
@@ -68,6 +70,9 @@ START_TEST(every_key_is_taken)
 	ck_assert_uint_eq(r->limits.timeout_ms, 300000);
 	ck_assert_uint_eq(r->limits.memory, UINT64_C(1) << 30);
 	ck_assert_uint_eq(r->limits.cpu_percent, 150);
+	ck_assert_uint_eq(r->limits.jobs, 64);
+	ck_assert_uint_eq(r->limits.jobs_kept, 1000);
+	ck_assert_uint_eq(r->limits.jobs_bytes, UINT64_C(3) << 30);
 	ck_assert(r->require_full && !r->require_limits);
 }
 END_TEST

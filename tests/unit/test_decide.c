@@ -189,6 +189,11 @@ START_TEST(host_sockets_are_out_of_reach_unless_let_in)
 	OK(CONNECT, "/tmp/own.sock");
 	ck_assert_int_eq(strv_add(&policy->sockets, "/run/docker.sock"), 0);
 	OK(CONNECT, "/run/docker.sock");
+	MODE(CONNECT, "/run/nscd/socket");
+	ck_assert_int_eq(strv_add(&policy->name_sockets, "/run/nscd/socket"),
+			 0);
+	OK(CONNECT, "/run/nscd/socket");
+	MODE(CONNECT, "/run/nscd/other");
 }
 END_TEST
 

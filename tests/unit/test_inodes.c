@@ -110,6 +110,66 @@ START_TEST(what_the_kernel_forgets_is_gone_with_the_last_count)
 }
 END_TEST
 
+/* Around the room that an inode has for its name, and that of malloc(). */
+START_TEST(a_name_of_any_length_is_kept_through_moves)
+{
+	char text[2][NAME_MAX + 1], name[NAME_MAX + 1];
+	struct fs_inode *parent;
+
+	for (unsigned int len = 1; len <= NAME_MAX; len++) {
+		struct fs_ident ident =
+			len % 2 ? file_ident(100 + len) : dir_ident(100 + len);
+		struct fs_inode *a;
+
+		for (int i = 0; i < 2; i++) {
+			memset(text[i], 'a' + i, len);
+			text[i][len] = '\0';
+		}
+		a = look_up(root, text[0], ident);
+		for (int i = 1; i < 5; i++) {
+			ck_assert_int_eq(fs_inode_place(&fs, a, &parent, name),
+					 0);
+			fs_inode_put(&fs, parent);
+			ck_assert_str_eq(name, text[(i - 1) % 2]);
+			ck_assert_ptr_eq(look_up(root, text[i % 2], ident), a);
+		}
+		if (len % 3 == 0)
+			fs_inode_forget(&fs, a, 5);
+	}
+}
+END_TEST
+
+START_TEST(what_can_be_counted_no_further_is_never_forgotten)
+{
+	struct fs_inode *a = look_up(root, "a", file_ident(10));
+
+	a->nlookup = FS_LOOKUPS_MAX - 1;
+	look_up(root, "a", file_ident(10));
+	look_up(root, "a", file_ident(10));
+	ck_assert_uint_eq(a->nlookup, FS_LOOKUPS_MAX);
+	fs_inode_forget(&fs, a, UINT64_MAX);
+	ck_assert_ptr_eq(look_up(root, "a", file_ident(10)), a);
+	ck_assert_uint_eq(n_inodes(), 2);
+}
+END_TEST
+
+/* Of the table: names are as long as they are. */
+START_TEST(an_inode_costs_no_more_than_a_hundred_and_twenty_bytes)
+{
+	struct fs_stats stats;
+	char name[16];
+
+	for (unsigned int i = 0; i < 50000; i++) {
+		(void)snprintf(name, sizeof(name), "f%u", i);
+		look_up(root, name, file_ident(1000 + i));
+		if (i < 1000 || i % 1000)
+			continue;
+		fs_stats(&fs, &stats);
+		ck_assert_uint_le(stats.inode_bytes, stats.inodes * 120);
+	}
+}
+END_TEST
+
 START_TEST(a_parent_lives_as_long_as_its_children)
 {
 	struct fs_inode *d = look_up(root, "d", dir_ident(2));
@@ -354,6 +414,10 @@ main(void)
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, names_of_one_object_are_one_inode);
 	tcase_add_test(tc, what_the_kernel_forgets_is_gone_with_the_last_count);
+	tcase_add_test(tc, a_name_of_any_length_is_kept_through_moves);
+	tcase_add_test(tc, what_can_be_counted_no_further_is_never_forgotten);
+	tcase_add_test(tc,
+		       an_inode_costs_no_more_than_a_hundred_and_twenty_bytes);
 	tcase_add_test(tc, a_parent_lives_as_long_as_its_children);
 	tcase_add_test(tc, a_number_that_is_used_again_is_another_inode);
 	tcase_add_test(tc, a_root_found_below_itself_is_refused);

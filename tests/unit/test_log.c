@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/limits.h"
 #include "tests/unit/oom.h"
 #include "tests/unit/suite.h"
 
@@ -63,7 +64,7 @@ START_TEST(the_file_never_outgrows_its_limit)
 	for (int i = 0; i < 3000; i++) {
 		log_line(log_, LOG_ERROR, "%s", big);
 		ck_assert_int_eq(stat(path, &st), 0);
-		ck_assert_int_le(st.st_size, LOG_BYTES);
+		ck_assert_int_le(st.st_size, LIMIT_LOG_BYTES);
 	}
 }
 END_TEST

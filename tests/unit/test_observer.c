@@ -8,11 +8,13 @@
 #include <check.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <sys/inotify.h>
 #include <sys/xattr.h>
 
 #include "base/clock.h"
 #include "tests/unit/small_world.h"
 #include "tests/unit/suite.h"
+#include "warden/observer_priv.h"
 
 /* ---- what inmates do ---- */
 
@@ -308,6 +310,53 @@ START_TEST(a_write_inside_is_not_looked_at_twice)
 }
 END_TEST
 
+/* ---- watches ---- */
+
+static int
+watch(void)
+{
+	int fd = inotify_init1(IN_CLOEXEC);
+
+	if (fd < 0)
+		return errno;
+	(void)close(fd);
+	return 0;
+}
+
+START_TEST(who_watches_is_told_of_before_it_can)
+{
+	struct denials_summary summary;
+
+	atomic_store(&watches, 0);
+	world_start(POLICY_READ_ONLY, watch);
+	ck_assert_int_eq(world_go(), 0);
+	ck_assert_uint_eq(atomic_load(&watches), 1);
+	denials_summarize(world.denials, &summary);
+	ck_assert_uint_eq(summary.count, 0);
+	world_end();
+}
+END_TEST
+
+static int
+touch_inside(void)
+{
+	int fd = open("/mnt/ws/inner", O_WRONLY | O_CLOEXEC);
+
+	closep(&fd);
+	return 0;
+}
+
+START_TEST(what_another_let_go_may_have_been_a_watch)
+{
+	atomic_store(&watches, 0);
+	world_start(POLICY_WORKSPACE_WRITE, touch_inside);
+	world.observer->pace->stood_in++;
+	ck_assert_int_eq(world_go(), 0);
+	ck_assert_uint_ge(atomic_load(&watches), 1);
+	world_end();
+}
+END_TEST
+
 START_TEST(a_listener_that_is_none_is_refused)
 {
 	struct observer_config config = { .listener = 0 };
@@ -334,5 +383,7 @@ main(void)
 			    0, N_ATTEMPTS);
 	tcase_add_test(tc, a_storm_costs_few_rows_and_loses_no_count);
 	tcase_add_test(tc, a_write_inside_is_not_looked_at_twice);
+	tcase_add_test(tc, who_watches_is_told_of_before_it_can);
+	tcase_add_test(tc, what_another_let_go_may_have_been_a_watch);
 	return suite_run("observer", tc);
 }

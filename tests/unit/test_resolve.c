@@ -537,6 +537,28 @@ START_TEST(what_is_encoded_is_decoded)
 }
 END_TEST
 
+START_TEST(a_digest_tells_policies_apart_that_fence_differently)
+{
+	char plain[POLICY_DIGEST_LEN + 1], other[POLICY_DIGEST_LEN + 1];
+
+	resolved();
+	ck_assert_int_eq(policy_digest(policy, plain), 0);
+	ck_assert_uint_eq(strlen(plain), POLICY_DIGEST_LEN);
+
+	/* Said aloud what holds anyway, for a command of limited time. */
+	request.mode = "read-only";
+	request.limits.timeout_ms = 1000;
+	resolved();
+	ck_assert_int_eq(policy_digest(policy, other), 0);
+	ck_assert_str_eq(other, plain);
+
+	ck_assert_int_eq(strv_add(&request.protect, "*.lock"), 0);
+	resolved();
+	ck_assert_int_eq(policy_digest(policy, other), 0);
+	ck_assert_str_ne(other, plain);
+}
+END_TEST
+
 START_TEST(a_decoder_fed_with_cut_text_refuses_it)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -620,6 +642,8 @@ main(void)
 	tcase_add_test(tc, hooks_in_their_usual_place_are_the_guard_s);
 	tcase_add_test(tc, a_policy_of_another_mode_shares_the_rules);
 	tcase_add_test(tc, what_is_encoded_is_decoded);
+	tcase_add_test(tc,
+		       a_digest_tells_policies_apart_that_fence_differently);
 	tcase_add_test(tc, a_decoder_fed_with_cut_text_refuses_it);
 	tcase_add_test(tc, resolving_reports_that_memory_is_out);
 	suite_add_tcase(suite, tc);

@@ -358,7 +358,8 @@ END_TEST
 /* ---- the obvious model: each pattern against the whole path ---- */
 
 static bool
-model_parts(const struct strv *parts, size_t part, char *const *names, size_t n)
+model_parts(const struct pattern_parts *parts, size_t part, char *const *names,
+	    size_t n)
 {
 	if (part == parts->count)
 		return n == 0;

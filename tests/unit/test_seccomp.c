@@ -29,12 +29,18 @@
 
 static const bool observed = true, nested_ok = false;
 
+static unsigned int
+wishes_of(bool observe, bool no_nest)
+{
+	return (observe ? FILTER_OBSERVE : 0) | (no_nest ? FILTER_NO_NEST : 0);
+}
+
 /* Instructions that the program may use; anything else is a failure. */
 static uint32_t
-run(bool observe, bool no_nest, const struct seccomp_data *data)
+interpret(unsigned int wishes, const struct seccomp_data *data)
 {
 	const struct sock_filter *code;
-	unsigned int len = lockdown_program(observe, no_nest, &code);
+	unsigned int len = lockdown_program(wishes, &code);
 	uint32_t acc = 0;
 
 	for (unsigned int pc = 0; pc < len; pc++) {
@@ -66,6 +72,22 @@ run(bool observe, bool no_nest, const struct seccomp_data *data)
 		pc += yes ? in->jt : in->jf;
 	}
 	ck_abort_msg("the program ran off its end");
+}
+
+static uint32_t
+run(bool observe, bool no_nest, const struct seccomp_data *data)
+{
+	return interpret(wishes_of(observe, no_nest), data);
+}
+
+static uint32_t
+alone(unsigned int wishes, long nr, uint64_t a0, uint64_t a1)
+{
+	const struct seccomp_data data = { .nr = (int)nr,
+					   .arch = ARCH,
+					   .args = { a0, a1 } };
+
+	return interpret(FILTER_ALONE | FILTER_OBSERVE | wishes, &data);
 }
 
 static uint32_t
@@ -130,10 +152,12 @@ END_TEST
 START_TEST(mutations_and_connect_are_watched)
 {
 	static const long calls[] = {
-		SYS_mkdirat,	 SYS_unlinkat,	SYS_renameat2, SYS_linkat,
-		SYS_symlinkat,	 SYS_mknodat,	SYS_truncate,  SYS_fchmodat,
-		SYS_fchownat,	 SYS_utimensat, SYS_setxattr,  SYS_lsetxattr,
-		SYS_removexattr, SYS_connect,
+		SYS_mkdirat,	   SYS_unlinkat,  SYS_renameat2,
+		SYS_linkat,	   SYS_symlinkat, SYS_mknodat,
+		SYS_truncate,	   SYS_fchmodat,  SYS_fchownat,
+		SYS_utimensat,	   SYS_setxattr,  SYS_lsetxattr,
+		SYS_removexattr,   SYS_connect,	  SYS_inotify_init1,
+		SYS_fanotify_init,
 	};
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
@@ -214,6 +238,32 @@ START_TEST(user_namespaces_are_refused_only_where_asked)
 }
 END_TEST
 
+START_TEST(without_namespaces_the_hosts_ipc_is_refused)
+{
+	ck_assert_uint_eq(alone(0, SYS_socket, AF_UNIX, SOCK_STREAM),
+			  REFUSED(EACCES));
+	ck_assert_uint_eq(alone(0, SYS_socketpair, AF_UNIX, SOCK_STREAM),
+			  SECCOMP_RET_ALLOW);
+	ck_assert_uint_eq(alone(0, SYS_socketpair, AF_UNIX, SOCK_DGRAM),
+			  REFUSED(EPROTONOSUPPORT));
+	ck_assert_uint_eq(alone(0, SYS_socket, AF_INET, SOCK_STREAM),
+			  SECCOMP_RET_ALLOW);
+	ck_assert_uint_eq(alone(0, SYS_connect, 3, 0), SECCOMP_RET_ALLOW);
+	ck_assert_uint_eq(alone(0, SYS_inotify_init1, 0, 0), SECCOMP_RET_ALLOW);
+	ck_assert_uint_eq(alone(0, SYS_shmat, 1, 0), REFUSED(ENOSYS));
+	ck_assert_uint_eq(alone(0, SYS_unlinkat, 1, 0), SECCOMP_RET_USER_NOTIF);
+	ck_assert_uint_eq(
+		alone(FILTER_NO_NET, SYS_socket, AF_INET, SOCK_STREAM),
+		REFUSED(EACCES));
+	ck_assert_uint_eq(
+		alone(FILTER_NO_NET, SYS_socketpair, AF_UNIX, SOCK_STREAM),
+		SECCOMP_RET_ALLOW);
+	/* In a world of its own they are its own. */
+	ck_assert_uint_eq(fate(observed, nested_ok, SYS_shmat, 1, 0, 0),
+			  SECCOMP_RET_ALLOW);
+}
+END_TEST
+
 START_TEST(other_conventions_find_no_system_call)
 {
 	struct seccomp_data data = { .nr = SYS_read, .arch = ARCH_OTHERS };
@@ -240,6 +290,7 @@ main(void)
 	tcase_add_test(tc, unix_datagrams_are_refused_and_streams_are_not);
 	tcase_add_test(tc, what_no_filter_sees_is_refused);
 	tcase_add_test(tc, user_namespaces_are_refused_only_where_asked);
+	tcase_add_test(tc, without_namespaces_the_hosts_ipc_is_refused);
 	tcase_add_test(tc, other_conventions_find_no_system_call);
 	return suite_run("mount-helper/seccomp", tc);
 }

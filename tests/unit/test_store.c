@@ -4,10 +4,13 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -223,6 +226,182 @@ START_TEST(events_are_never_changed_nor_removed)
 END_TEST
 
 static int
+note_event(const struct store_event_row *row, void *data)
+{
+	struct buf *seen = data;
+
+	buf_putf(seen, "%s/%s/%s;", row->kind, row->session,
+		 row->world ? row->world : "-");
+	return 0;
+}
+
+static void
+check_events(const struct store_query *query, const char *want)
+{
+	struct buf seen = { 0 };
+
+	ck_assert_int_eq(store_each_event(store, query, note_event, &seen), 0);
+	buf_put(&seen, "", 1);
+	ck_assert_str_eq((const char *)seen.data, want);
+	buf_fini(&seen);
+}
+
+START_TEST(a_session_is_created_once_for_a_workspace_and_a_name)
+{
+	ck_assert_int_eq(store_session(store, "a", "/w"), 0);
+	ck_assert_int_eq(store_session(store, "a", "/w"), 0);
+	ck_assert_int_eq(store_session(store, "a", "/v"), 0);
+	ck_assert_int_eq(store_session(store, "b", "/w"), 0);
+	check_events(&(struct store_query){ 0 },
+		     "session.created/a/-;session.created/a/-;"
+		     "session.created/b/-;");
+	check_events(&(struct store_query){ .workspace = "/v" },
+		     "session.created/a/-;");
+}
+END_TEST
+
+START_TEST(an_event_of_a_world_can_be_put_once)
+{
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(
+			store_event_once(store, "s", "w1", "world.ended", "{}"),
+			0);
+	ck_assert_int_eq(
+		store_event_once(store, "s", "w2", "world.ended", "{}"), 0);
+	check_events(&(struct store_query){ 0 },
+		     "world.ended/s/w1;world.ended/s/w2;");
+	check_events(&(struct store_query){ .world = "w2" },
+		     "world.ended/s/w2;");
+	check_events(&(struct store_query){ .since = 1, .last = 1 },
+		     "world.ended/s/w2;");
+}
+END_TEST
+
+START_TEST(what_is_begun_is_done_whole_or_not_at_all)
+{
+	ck_assert_int_eq(store_begin(store), 0);
+	ck_assert_int_eq(store_session(store, "a", "/w"), 0);
+	ck_assert_int_eq(store_end(store, -EIO), -EIO);
+	check_events(&(struct store_query){ 0 }, "");
+	ck_assert_int_eq(store_begin(store), 0);
+	ck_assert_int_eq(store_session(store, "a", "/w"), 0);
+	ck_assert_int_eq(store_end(store, 0), 0);
+	check_events(&(struct store_query){ 0 }, "session.created/a/-;");
+}
+END_TEST
+
+static int
+note_row(const struct denial *denial, void *data)
+{
+	*(uint64_t *)data = denial->id;
+	ck_assert_str_eq(denial->call, "tool 7");
+	return 0;
+}
+
+START_TEST(a_call_finds_its_records)
+{
+	struct denial denial = sample(1, "w", "/w/x");
+	uint64_t id = 0;
+
+	ck_assert_int_eq(store_put_denials(store, &denial, 1), 0);
+	denial = sample(2, "w", "/w/y");
+	denial.call = "tool 7";
+	ck_assert_int_eq(store_put_denials(store, &denial, 1), 0);
+	ck_assert_int_eq(
+		store_each_denial(store,
+				  &(struct store_query){ .call = "tool 7" },
+				  note_row, &id),
+		0);
+	ck_assert_uint_eq(id, denial.id);
+	ck_assert_uint_ne(id, 0);
+}
+END_TEST
+
+/* ---- what earlier versions of pale have left ---- */
+
+/* The first version's file, as it was made then. */
+static const char *const version_1[] = {
+	"CREATE TABLE denials (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" seq INTEGER NOT NULL, time INTEGER NOT NULL,"
+	" last_time INTEGER NOT NULL, count INTEGER NOT NULL,"
+	" session TEXT NOT NULL, world TEXT NOT NULL, origin TEXT, call TEXT,"
+	" source TEXT NOT NULL, code TEXT NOT NULL, mode TEXT NOT NULL,"
+	" rule BLOB, op TEXT NOT NULL, path BLOB, path2 BLOB,"
+	" errno INTEGER NOT NULL, pid INTEGER, ppid INTEGER,"
+	" inner_pid INTEGER, comm BLOB, exe BLOB, uid INTEGER, gid INTEGER,"
+	" remedy_kind TEXT, remedy BLOB, UNIQUE (world, seq, time));"
+	"CREATE INDEX denials_time ON denials (time);",
+	"CREATE TABLE events (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" time INTEGER NOT NULL, session TEXT NOT NULL, world TEXT,"
+	" kind TEXT NOT NULL, body TEXT NOT NULL CHECK (json_valid(body)));"
+	"CREATE INDEX events_kind ON events (kind, world);"
+	"CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN"
+	" SELECT RAISE(ABORT, 'events are never changed'); END;"
+	"CREATE TRIGGER events_no_delete BEFORE DELETE ON events BEGIN"
+	" SELECT RAISE(ABORT, 'events are never removed'); END;",
+	"INSERT INTO denials (seq, time, last_time, count, session, world,"
+	" source, code, mode, op, path, errno, pid) VALUES (1, 5, 6, 7, 's',"
+	" 'w', 'fuse', 'FS_SANDBOX_DENIED', 'read-only', 'unlink', '/w/x',"
+	" 30, 10);"
+	"INSERT INTO events (time, session, world, kind, body) VALUES"
+	" (5, 's', 'w', 'world.started', '{\"workspace\":\"/w\"}');"
+	"PRAGMA user_version = 1",
+};
+
+/* Puts the file back to what version 1 left. */
+static void
+go_back(void)
+{
+	char command[160];
+
+	store = store_close(store);
+	(void)snprintf(command, sizeof(command), "rm -f '%s'*", path);
+	ck_assert_int_eq(system(command), 0);
+	store = calloc(1, sizeof(*store));
+	ck_assert_int_eq(sqlite3_open(path, &store->db), SQLITE_OK);
+	for (size_t i = 0; i < sizeof(version_1) / sizeof(*version_1); i++)
+		ck_assert_int_eq(store_exec(store, version_1[i]), 0);
+}
+
+START_TEST(a_file_of_an_earlier_version_is_brought_up_to_date)
+{
+	struct errmsg why = { "" };
+
+	go_back();
+	store = store_close(store);
+	ck_assert_msg(store_open(path, &store, &why) == 0, "%s", why.text);
+	ck_assert_uint_eq(count(&(struct store_query){ .workspace = "/w" }), 1);
+	check_events(&(struct store_query){ 0 }, "world.started/s/w;");
+	put(2, "w", "/w/y");
+	ck_assert_uint_eq(count(&(struct store_query){ 0 }), 2);
+	ck_assert_int_eq(store_event(store, "s", NULL, "mode.set", "{}"), 0);
+}
+END_TEST
+
+/* A step in the middle fails: what was done before it stays, and no more. */
+START_TEST(a_migration_that_fails_leaves_the_last_whole_version)
+{
+	struct store *other = NULL;
+	struct errmsg why = { "" };
+	sqlite3_stmt *stmt = NULL;
+
+	go_back();
+	ck_assert_int_eq(store_exec(store, "CREATE TABLE denials_call (x)"), 0);
+	ck_assert_int_lt(store_open(path, &other, &why), 0);
+	ck_assert_ptr_nonnull(strstr(why.text, path));
+	ck_assert_int_eq(sqlite3_prepare_v2(store->db, "PRAGMA user_version",
+					    -1, &stmt, NULL),
+			 SQLITE_OK);
+	ck_assert_int_eq(sqlite3_step(stmt), SQLITE_ROW);
+	ck_assert_int_eq(sqlite3_column_int(stmt, 0), 2);
+	(void)sqlite3_finalize(stmt);
+	ck_assert_int_eq(store_exec(store, "DROP TABLE denials_call"), 0);
+	ck_assert_int_eq(store_open(path, &other, &why), 0);
+	store_close(other);
+}
+END_TEST
+
+static int
 note_group(const struct store_group *group, void *data)
 {
 	struct store_group *first = data;
@@ -301,6 +480,7 @@ START_TEST(what_is_not_ours_is_refused)
 
 	ck_assert_int_eq(store_exec(store, "PRAGMA user_version = 999"), 0);
 	ck_assert_int_eq(store_open(path, &other, &why), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(why.text, "written by a later pale"));
 	store = store_close(store);
 
 	/* Else the log would mend the file. */
@@ -318,6 +498,44 @@ START_TEST(what_is_not_ours_is_refused)
 }
 END_TEST
 
+/* Where SQLite locks a file that is open; a child sees whose locks are there. */
+#define SHARED_FIRST 0x40000002
+#define SHARED_SIZE  510
+
+static bool
+seems_open_to_others(void)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct flock lock = { .l_type = F_WRLCK,
+				      .l_whence = SEEK_SET,
+				      .l_start = SHARED_FIRST,
+				      .l_len = SHARED_SIZE };
+		int fd = open(path, O_RDWR | O_CLOEXEC);
+
+		_exit(fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 &&
+		      lock.l_type != F_UNLCK);
+	}
+	ck_assert_int_gt(pid, 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	return WEXITSTATUS(status) == 1;
+}
+
+START_TEST(a_further_connection_drops_no_lock)
+{
+	struct store *other = NULL;
+	struct errmsg why = { "" };
+
+	ck_assert(seems_open_to_others());
+	ck_assert_int_eq(store_open(path, &other, &why), 0);
+	ck_assert(seems_open_to_others());
+	other = store_close(other);
+	ck_assert(seems_open_to_others());
+}
+END_TEST
+
 int
 main(void)
 {
@@ -325,6 +543,7 @@ main(void)
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, the_file_is_for_its_user_alone);
+	tcase_add_test(tc, a_further_connection_drops_no_lock);
 	tcase_add_test(tc, a_row_comes_back_as_json_with_exactly_the_fields);
 	tcase_add_test(tc, putting_a_record_twice_is_putting_it_once);
 	tcase_add_test(tc, queries_restrict_by_id_world_session_and_number);
@@ -336,5 +555,13 @@ main(void)
 	tcase_add_test(tc, a_failed_batch_leaves_nothing_behind);
 	tcase_add_test(tc, another_connections_write_is_noticed);
 	tcase_add_test(tc, what_is_not_ours_is_refused);
+	tcase_add_test(tc,
+		       a_session_is_created_once_for_a_workspace_and_a_name);
+	tcase_add_test(tc, an_event_of_a_world_can_be_put_once);
+	tcase_add_test(tc, what_is_begun_is_done_whole_or_not_at_all);
+	tcase_add_test(tc, a_call_finds_its_records);
+	tcase_add_test(tc, a_file_of_an_earlier_version_is_brought_up_to_date);
+	tcase_add_test(tc,
+		       a_migration_that_fails_leaves_the_last_whole_version);
 	return suite_run("store", tc);
 }

@@ -413,10 +413,11 @@ send_garbage(int sock, unsigned int seed)
 			 0);
 }
 
-START_TEST(garbage_does_not_stop_the_usher)
+/* An usher in no world, but with a listener; its socket is the caller's. */
+static pid_t
+start_usher(int listener, int *ret_sock)
 {
-	int socks[2], status;
-	struct wire_msg msg;
+	int socks[2];
 	pid_t usher;
 
 	ck_assert_int_eq(
@@ -425,12 +426,117 @@ START_TEST(garbage_does_not_stop_the_usher)
 	usher = fork();
 	ck_assert_int_ge(usher, 0);
 	if (usher == 0) {
+		const struct usher_place place = {
+			.world_sock = socks[1],
+			.host_proc_fd =
+				open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC),
+			.init_pid = -1,
+			.listener = listener,
+			.scoped = true,
+		};
+
 		(void)close(socks[0]);
-		leave(-usher_serve(
-			socks[1],
-			open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), -1));
+		leave(-usher_serve(&place));
 	}
 	(void)close(socks[1]);
+	*ret_sock = socks[0];
+	return usher;
+}
+
+/* The number may be another's by now: here it is that of this very test. */
+START_TEST(a_call_that_nobody_waits_for_reaches_no_socket)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t len = sizeof(address);
+	struct wire_msg msg = { .type = WIRE_CONNECT,
+				.flags = WIRE_CONNECT_CALL,
+				.id = 1,
+				.user_us = 77 };
+	int sock = -1, status, ours, server;
+	pid_t usher = start_usher(open("/dev/null", O_RDWR | O_CLOEXEC), &sock);
+
+	server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(bind(server, (const struct sockaddr *)&address, len),
+			 0);
+	ck_assert_int_eq(listen(server, 1), 0);
+	ck_assert_int_eq(getsockname(server, (struct sockaddr *)&address, &len),
+			 0);
+	ours = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	msg.pid = getpid();
+	msg.value = ours;
+	msg.status = sizeof(address);
+	memcpy(msg.text, &address, sizeof(address));
+	ck_assert_int_eq(fd_send(sock, &msg, sizeof(msg), NULL, 0), 0);
+	do
+		ck_assert_int_eq(recv(sock, &msg, sizeof(msg), 0), sizeof(msg));
+	while (msg.flags & WIRE_CONNECTED_HELLO);
+	ck_assert_int_eq(msg.value, -ESRCH);
+	ck_assert_int_lt(getpeername(ours, (struct sockaddr *)&address, &len),
+			 0);
+	(void)close(sock);
+	ck_assert_int_eq(waitpid(usher, &status, 0), usher);
+}
+END_TEST
+
+/* The thread that asked, by a descriptor: the number is this test's, again. */
+START_TEST(a_call_whose_thread_has_ended_reaches_no_socket)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	socklen_t len = sizeof(address);
+	struct wire_msg call = { .type = WIRE_CONNECT,
+				 .flags = WIRE_CONNECT_CALL,
+				 .id = 1 },
+			msg;
+	int sock = -1, status, holders[2], ours, server;
+	pid_t usher = start_usher(open("/dev/null", O_RDWR | O_CLOEXEC), &sock),
+	      gone = fork();
+
+	if (gone == 0)
+		leave(0);
+	holders[0] = (int)syscall(SYS_pidfd_open, gone, 0);
+	ck_assert_int_eq(waitpid(gone, &status, 0), gone);
+	holders[1] = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	ck_assert_int_ge(holders[0], 0);
+	ck_assert_int_ge(holders[1], 0);
+	server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	ck_assert_int_eq(bind(server, (const struct sockaddr *)&address, len),
+			 0);
+	ck_assert_int_eq(listen(server, 1), 0);
+	ck_assert_int_eq(getsockname(server, (struct sockaddr *)&address, &len),
+			 0);
+	ours = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	call.pid = getpid();
+	call.value = ours;
+	call.status = sizeof(address);
+	memcpy(call.text, &address, sizeof(address));
+	/* The usher is our child and may, unless that is forbidden here. */
+	(void)prctl(PR_SET_PTRACER, usher, 0, 0, 0);
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(
+			fd_send(sock, &call, sizeof(call), &holders[i], 1), 0);
+		do
+			ck_assert_int_eq(recv(sock, &msg, sizeof(msg), 0),
+					 sizeof(msg));
+		while (msg.flags & WIRE_CONNECTED_HELLO);
+		if (i == 0)
+			ck_assert_int_eq(msg.value, -ESRCH);
+		ck_assert_int_eq(
+			getpeername(ours, (struct sockaddr *)&address, &len),
+			msg.value == 0 ? 0 : -1);
+	}
+	(void)close(sock);
+	ck_assert_int_eq(waitpid(usher, &status, 0), usher);
+}
+END_TEST
+
+START_TEST(garbage_does_not_stop_the_usher)
+{
+	int socks[1] = { -1 }, status;
+	struct wire_msg msg;
+	pid_t usher = start_usher(-1, &socks[0]);
+
 	for (unsigned int i = 0; i < 3000; i++) {
 		send_garbage(socks[0], (unsigned int)_i * 3000 + i);
 		while (recv(socks[0], &msg, sizeof(msg), MSG_DONTWAIT) > 0)
@@ -453,6 +559,8 @@ main(void)
 	tcase_add_loop_test(tc, only_the_worlds_own_sockets_are_reached, 0,
 			    N_REACHES);
 	tcase_add_loop_test(tc, a_socket_let_in_is_reached_and_no_other, 0, 2);
+	tcase_add_test(tc, a_call_that_nobody_waits_for_reaches_no_socket);
+	tcase_add_test(tc, a_call_whose_thread_has_ended_reaches_no_socket);
 	tcase_add_loop_test(tc, garbage_does_not_stop_the_usher, 0, 4);
 	return suite_run("usher_connect", tc);
 }

@@ -181,6 +181,21 @@ START_TEST(no_directory_with_sockets_is_bound_into_run)
 }
 END_TEST
 
+START_TEST(sockets_for_names_may_be_gone)
+{
+	const char *path = "/run/nscd/socket";
+
+	ck_assert_int_eq(strv_add(&policy->name_sockets, path), 0);
+	root(POLICY_ROOT_WORKSPACE, "/srv/p");
+	build();
+	ck_assert_int_gt(place(PLAN_SOCKET, path), place(PLAN_TMPFS, "/run"));
+	ck_assert_int_lt(place(PLAN_SOCKET, path),
+			 place(PLAN_REMOUNT_RO, "/run"));
+	ck_assert_uint_eq(plan.mounts[place(PLAN_SOCKET, path)].flags,
+			  PLAN_F_OPTIONAL);
+}
+END_TEST
+
 START_TEST(a_cwd_below_an_area_is_there_all_the_same)
 {
 	root(POLICY_ROOT_WORKSPACE, "/srv/p");
@@ -260,6 +275,7 @@ main(void)
 	tcase_add_test(tc, pale_s_own_places_are_covered_after_everything);
 	tcase_add_test(tc, a_workspace_in_pale_s_own_place_is_refused);
 	tcase_add_test(tc, no_directory_with_sockets_is_bound_into_run);
+	tcase_add_test(tc, sockets_for_names_may_be_gone);
 	tcase_add_test(tc, a_cwd_below_an_area_is_there_all_the_same);
 	tcase_add_test(tc, secrets_leave_the_environment_and_ours_are_put);
 	tcase_add_test(tc, without_a_fence_nothing_is_mounted);
