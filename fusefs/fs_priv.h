@@ -99,7 +99,8 @@ struct fs_inode {
 	uint8_t root;	       /* of a root: its index in policy->roots */
 	uint8_t below;	       /* directory: gitguard_below() of it */
 	uint8_t dev;	       /* index of the device, see fs_dev_index() */
-	char tail[7];	       /* as long as that name needs it */
+	_Atomic uint8_t fresh; /* its attributes are: see fs_watch_settling() */
+	char tail[6];	       /* as long as that name needs it */
 };
 
 #define FS_LOOKUPS_MAX UINT32_MAX

@@ -126,7 +126,8 @@ tell(int fd, const struct note *note)
 		/*
 		 * A node that the kernel does not know may be on its way there,
 		 * with a reply that was made before the change.  The kernel has
-		 * the directory locked until it has taken it in.
+		 * the directory locked until it has taken it in; a directory's
+		 * own name must stay, so it waits by one that there cannot be.
 		 */
 		if (forget_node(fd, note) == -ENOENT && note->parent) {
 			(void)forget_name(fd, note, 0);
@@ -244,32 +245,48 @@ fs_notify_doubt(struct fs *fs, struct fs_inode *dir, const char *name,
 		fs_notify_entry(fs, dir, name);
 }
 
+/* `name` in `parent`: where the kernel may be learning of it; or NULL. */
+static void
+queue_node(struct fs *fs, struct fs_inode *inode, enum what what,
+	   struct fs_inode *parent, const char *name)
+{
+	struct note note = { .what = what, .node = fs_node_id(fs, inode) };
+
+	fs_watch_settling(inode);
+	if (parent)
+		note.parent = fs_node_id(fs, parent);
+	queue(fs, &note, !parent ? "" : fs_inode_is_dir(inode) ? "." : name);
+}
+
+static void
+queue_placed(struct fs *fs, struct fs_inode *inode, enum what what)
+{
+	struct fs_inode *parent = NULL;
+	char name[NAME_MAX + 1];
+
+	if (fs_inode_place(fs, inode, &parent, name) < 0)
+		parent = NULL;
+	queue_node(fs, inode, what, parent, name);
+	fs_inode_put(fs, parent);
+}
+
 void
 fs_notify_pages(struct fs *fs, struct fs_inode *inode)
 {
-	queue(fs,
-	      &(struct note){ .what = PAGES, .node = fs_node_id(fs, inode) },
-	      "");
+	queue_placed(fs, inode, PAGES);
 }
 
 void
 fs_notify_attr(struct fs *fs, struct fs_inode *inode)
 {
-	queue(fs,
-	      &(struct note){ .what = ATTRIBUTES,
-			      .node = fs_node_id(fs, inode) },
-	      "");
+	queue_placed(fs, inode, ATTRIBUTES);
 }
 
 void
 fs_notify_child(struct fs *fs, struct fs_inode *dir, const char *name,
 		struct fs_inode *inode, bool pages)
 {
-	queue(fs,
-	      &(struct note){ .what = pages ? PAGES : ATTRIBUTES,
-			      .node = fs_node_id(fs, inode),
-			      .parent = fs_node_id(fs, dir) },
-	      name);
+	queue_node(fs, inode, pages ? PAGES : ATTRIBUTES, dir, name);
 }
 
 size_t

@@ -197,6 +197,44 @@ watch_find(struct fs_watch *watch, uint64_t key,
 
 /* ---- time-outs ---- */
 
+/*
+ * The kernel takes attributes in under no lock that their readers have, the
+ * time-out first: for some nanoseconds the old ones count as good.  So what is
+ * new comes without one for a while, until those who asked have surely taken it
+ * in; then it is given one, which changes nothing else.
+ *
+ * inode->fresh: 0, or FRESH_UNSEEN, or when the first reply had them, in ticks
+ * of 4 ms, modulo FRESH_UNSEEN - 1, plus one.
+ */
+#define FRESH_UNSEEN  UINT8_MAX
+#define FRESH_TICK_NS 4000000
+#define FRESH_TICKS   5
+
+void
+fs_watch_settling(struct fs_inode *inode)
+{
+	atomic_store(&inode->fresh, FRESH_UNSEEN);
+}
+
+static bool
+has_settled(struct fs_inode *inode)
+{
+	uint8_t fresh = atomic_load(&inode->fresh);
+	int64_t now;
+
+	if (fresh == 0)
+		return true;
+	now = clock_mono_ns() / FRESH_TICK_NS % (FRESH_UNSEEN - 1) + 1;
+	if (fresh == FRESH_UNSEEN)
+		/* A change since then comes to the same. */
+		(void)atomic_compare_exchange_strong(&inode->fresh, &fresh,
+						     (uint8_t)now);
+	else if ((now - fresh + FRESH_UNSEEN - 1) % (FRESH_UNSEEN - 1) >=
+		 FRESH_TICKS)
+		return atomic_compare_exchange_strong(&inode->fresh, &fresh, 0);
+	return false;
+}
+
 static bool
 is_watched(const struct fs_inode *dir)
 {
@@ -220,6 +258,8 @@ fs_watch_attr_timeout(struct fs *fs, struct fs_inode *inode,
 	bool told;
 
 	if (atomic_load(&fs->changes) != begun)
+		return 0;
+	if (!has_settled(inode))
 		return 0;
 	if (fs_inode_is_dir(inode))
 		return dir_timeout(fs, inode);

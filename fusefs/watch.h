@@ -71,6 +71,8 @@ void fs_watch_stats(struct fs *fs, struct fs_stats *stats);
  * fs_call.begun.
  */
 
+/* The host has changed them: those of the next replies are new to the kernel. */
+void fs_watch_settling(struct fs_inode *inode);
 /* For an inode's attributes, which are `stx`. */
 double fs_watch_attr_timeout(struct fs *fs, struct fs_inode *inode,
 			     const struct statx *stx, unsigned int begun);

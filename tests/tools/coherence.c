@@ -48,6 +48,7 @@ static bool second_mount; /* the writer works through another one */
 static pid_t server, other_server;
 static atomic_bool ending;
 static atomic_ulong looks, told;
+static unsigned long torn; /* stats that came while the kernel learnt */
 static bool watched;
 
 static unsigned int
@@ -384,12 +385,22 @@ differs(unsigned int dir, unsigned int name, char *why)
  * Behind a second mount the end of a change may come after its system call has
  * returned, which no barrier of the first can know: there it may show within
  * the time that a running reader is promised.
+ *
+ * The kernel may give a stat() old attributes for the nanoseconds in which it
+ * takes in the new ones for another reader (docs/CONFORMANCE.md): a second look
+ * must be right, and such a case be rare.
  */
 static bool
 stays_different(unsigned int dir, unsigned int name, char *why)
 {
 	double until = now() + (second_mount ? 0.1 : 0);
 
+	if (!differs(dir, name, why))
+		return false;
+	if (!second_mount && strncmp(why, "content", 7) != 0) {
+		torn++;
+		return differs(dir, name, why);
+	}
 	while (differs(dir, name, why))
 		if (now() >= until)
 			return true;
@@ -403,7 +414,7 @@ compare_all(const char *what)
 
 	for (unsigned int d = 0; d < DIRS; d++)
 		for (unsigned int k = 0; k < NAMES; k++)
-			if (differs(d, k, why))
+			if (stays_different(d, k, why))
 				errx(1, "%s: d%u/n%u %s", what, d, k, why);
 }
 
@@ -475,8 +486,10 @@ rounds(unsigned long n, unsigned int seed, bool timed)
 						     i, what, dir, name, d, k,
 						     why);
 	}
-	printf("%lu rounds in %.1f s, %lu looks beside\n", n, now() - start,
-	       atomic_load(&looks));
+	printf("%lu rounds in %.1f s, %lu looks beside, %lu torn\n", n,
+	       now() - start, atomic_load(&looks), torn);
+	if (torn > 1 + n / 1000)
+		errx(1, "%lu stats were old at the first look", torn);
 	if (watched)
 		printf("told of %lu events\n", atomic_load(&told));
 	if (timed) {
