@@ -271,9 +271,7 @@ static int
 set_item(struct parser *p, const struct key *key, struct strv *list,
 	 const char *value)
 {
-	struct pattern pattern;
 	struct errmsg why;
-	int r;
 
 	if (list->count >= LIMIT_RULES)
 		return fail(p, "more than %d values", LIMIT_RULES);
@@ -282,12 +280,8 @@ set_item(struct parser *p, const struct key *key, struct strv *list,
 		return fail(p, "'%s' must begin with '/' or '~/'", value);
 	if (key->kind == VALUE_PATTERN &&
 	    !(key->offset == FIELD(protect) && strcmp(value, "none") == 0)) {
-		r = pattern_parse(value, &pattern, &why);
-		if (r == -ENOMEM)
-			return fail_memory(p);
-		if (r < 0)
+		if (pattern_check(value, &why) < 0)
 			return fail(p, "%s", why.text);
-		pattern_fini(&pattern);
 	} else if (key->kind == VALUE_PATTERN &&
 		   p->syntax == CONFIG_SYNTAX_RC) {
 		return fail(p, "'protect = none' would widen; this file may "

@@ -204,7 +204,8 @@ glob_is_plain(const char *glob)
 int
 glob_check(const char *glob)
 {
-	if (glob_is_plain(glob))
+	/* Nothing else can be malformed. */
+	if (glob[strcspn(glob, "[\\")] == '\0')
 		return 0;
 	while (*glob) {
 		int byte;
@@ -241,26 +242,17 @@ normalise(struct pattern *p)
 	p->parts.count = n;
 }
 
-/* Takes `len` bytes apart, in one block of memory. */
+/* Ends each component of `at` with a NUL and checks it; adds them to `parts`. */
 static int
-split(const char *text, size_t len, struct pattern *p, struct errmsg *why)
+take_parts(char *at, const char *text, struct pattern_parts *parts,
+	   struct errmsg *why)
 {
-	size_t most = 2; /* "*" may follow the last */
-	char *at, *end;
-
-	for (size_t i = 0; i < len; i++)
-		most += text[i] == '/';
-	p->parts.items = malloc(most * sizeof(*p->parts.items) + len + 1);
-	if (!p->parts.items)
-		return errmsg_set(why, -ENOMEM, "out of memory");
-	at = (char *)(p->parts.items + most);
-	memcpy(at, text, len);
-	at[len] = '\0';
-	for (; at; at = end) {
+	for (char *end; at; at = end) {
 		end = strchr(at, '/');
 		if (end)
 			*end++ = '\0';
-		p->parts.items[p->parts.count++] = at;
+		if (parts)
+			parts->items[parts->count++] = at;
 		if (*at == '\0' || strcmp(at, ".") == 0 ||
 		    strcmp(at, "..") == 0)
 			return errmsg_set(why, -EINVAL,
@@ -276,13 +268,31 @@ split(const char *text, size_t len, struct pattern *p, struct errmsg *why)
 	return 0;
 }
 
+/* Takes `len` bytes apart, in one block of memory. */
 static int
-parse(const char *text, struct pattern *p, struct errmsg *why)
+split(const char *text, size_t len, struct pattern *p, struct errmsg *why)
+{
+	size_t most = 2; /* "*" may follow the last */
+	char *at;
+
+	for (size_t i = 0; i < len; i++)
+		most += text[i] == '/';
+	p->parts.items = malloc(most * sizeof(*p->parts.items) + len + 1);
+	if (!p->parts.items)
+		return errmsg_set(why, -ENOMEM, "out of memory");
+	at = (char *)(p->parts.items + most);
+	memcpy(at, text, len);
+	at[len] = '\0';
+	return take_parts(at, text, &p->parts, why);
+}
+
+/* What is around the components: *ret_at and *ret_len are those. */
+static int
+parse_frame(const char *text, struct pattern *p, const char **ret_at,
+	    size_t *ret_len, struct errmsg *why)
 {
 	const char *at = text;
 	size_t len = strlen(text);
-	bool anchored = false;
-	int r;
 
 	if (len > LIMIT_PATTERN)
 		return errmsg_set(why, -E2BIG,
@@ -297,7 +307,7 @@ parse(const char *text, struct pattern *p, struct errmsg *why)
 		at++;
 	}
 	if (*at == '/') {
-		anchored = true;
+		p->anchored = true;
 		at++;
 	}
 	len = strlen(at);
@@ -308,12 +318,41 @@ parse(const char *text, struct pattern *p, struct errmsg *why)
 	if (len == 0)
 		return errmsg_set(why, -EINVAL, "pattern '%s' names nothing",
 				  text);
-	r = split(at, len, p, why);
+	*ret_at = at;
+	*ret_len = len;
+	return 0;
+}
+
+static int
+parse(const char *text, struct pattern *p, struct errmsg *why)
+{
+	const char *at;
+	size_t len;
+	int r = parse_frame(text, p, &at, &len, why);
+
+	if (r == 0)
+		r = split(at, len, p, why);
 	if (r < 0)
 		return r;
-	p->floating = !anchored && p->parts.count == 1;
+	p->floating = !p->anchored && p->parts.count == 1;
 	normalise(p);
 	return 0;
+}
+
+int
+pattern_check(const char *text, struct errmsg *why)
+{
+	char copy[LIMIT_PATTERN + 1];
+	struct pattern p = { 0 };
+	const char *at;
+	size_t len;
+	int r = parse_frame(text, &p, &at, &len, why);
+
+	if (r < 0)
+		return r;
+	memcpy(copy, at, len);
+	copy[len] = '\0';
+	return take_parts(copy, at, NULL, why);
 }
 
 int

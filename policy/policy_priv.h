@@ -45,11 +45,14 @@ struct pattern_parts {
 /* A pattern taken apart.  "**" is a component of its own. */
 struct pattern {
 	bool negated;
+	bool anchored; /* written with a "/" in front */
 	bool dir_only;
 	bool floating; /* may begin at any depth */
 	struct pattern_parts parts;
 };
 
+/* Says what pattern_parse() would, and takes no memory. */
+int pattern_check(const char *text, struct errmsg *why);
 int pattern_parse(const char *text, struct pattern *ret_pattern,
 		  struct errmsg *why);
 void pattern_fini(struct pattern *pattern);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Builds the automaton of rules_priv.h from patterns. */
+/*
+ * Takes patterns, and builds the automaton of rules_priv.h from them when it is
+ * first asked for: who starts a command need not wait for it.
+ */
 
 #include "policy/rules.h"
 
@@ -460,13 +463,46 @@ list_get(struct rules *rules, enum rule_kind kind, const char *source,
 	return 0;
 }
 
+/* Lays one pattern into the automaton. */
+static int
+rule_lay(struct rules *rules, uint32_t i)
+{
+	struct rule *rule = &rules->rules[i];
+	struct pattern p;
+	uint32_t edge;
+	int r = pattern_parse(rule->text, &p, NULL);
+
+	if (r < 0)
+		return r;
+	r = lay_path(rules, &p, rule->kind, rule->builtin, &edge);
+	if (r == 0) {
+		rule->next = rules->edges[edge].rules;
+		rule->negated = p.negated;
+		/* A symlink named .vscode is as good as a directory. */
+		rule->dir_only = p.dir_only && !rule->builtin;
+		rules->edges[edge].rules = i;
+	}
+	pattern_fini(&p);
+	return r;
+}
+
+int
+rules_build(struct rules *rules)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; i < rules->n_rules && r == 0; i++)
+		r = rule_lay(rules, i);
+	return r;
+}
+
 static int
 rule_insert(struct rules *rules, enum rule_kind kind, const char *text,
-	    const char *source, const struct pattern *p)
+	    const char *source)
 {
 	bool builtin = strcmp(source, RULES_SOURCE_BUILTIN) == 0;
 	const char *copy = keep_text(rules, text);
-	uint32_t list, edge;
+	uint32_t list;
 	int r;
 
 	if (!copy)
@@ -477,21 +513,13 @@ rule_insert(struct rules *rules, enum rule_kind kind, const char *text,
 	r = grow(&rules->rules, rules->n_rules, sizeof(*rules->rules));
 	if (r < 0)
 		return r;
-	r = lay_path(rules, p, kind, builtin, &edge);
-	if (r < 0)
-		return r;
-
-	rules->rules[rules->n_rules] = (struct rule){
+	rules->rules[rules->n_rules++] = (struct rule){
 		.kind = kind,
 		.text = copy,
 		.list = list,
-		.next = rules->edges[edge].rules,
-		.negated = p->negated,
-		/* A symlink named .vscode is as good as a directory. */
-		.dir_only = p->dir_only && !builtin,
+		.next = NONE,
 		.builtin = builtin,
 	};
-	rules->edges[edge].rules = rules->n_rules++;
 	rules->has_builtin |= builtin;
 	return 0;
 }
@@ -500,18 +528,16 @@ int
 rules_add(struct rules *rules, enum rule_kind kind, const char *pattern,
 	  const char *source, struct errmsg *why)
 {
-	struct pattern p;
 	int r;
 
 	assert(!__atomic_load_n(&rules->frozen, __ATOMIC_RELAXED));
 	if (rules->n_rules >= LIMIT_RULES)
 		return errmsg_set(why, -E2BIG, "more than %d rules",
 				  LIMIT_RULES);
-	r = pattern_parse(pattern, &p, why);
+	r = pattern_check(pattern, why);
 	if (r < 0)
 		return r;
-	r = rule_insert(rules, kind, pattern, source, &p);
-	pattern_fini(&p);
+	r = rule_insert(rules, kind, pattern, source);
 	if (r == -E2BIG)
 		return errmsg_set(why, r, "rules from too many sources");
 	return r < 0 ? errmsg_set(why, r, "out of memory") : 0;

@@ -63,7 +63,10 @@ int rules_add_builtin(struct rules *rules);
 
 bool rules_empty(const struct rules *rules);
 
-/* The state at the top of a FUSE root. */
+/*
+ * The state at the top of a FUSE root.  The first call builds what the steps
+ * need, about 0.4 us a rule; without memory for it, every step fails.
+ */
 const struct rule_state *rules_root(struct rules *rules);
 
 /*

@@ -24,8 +24,8 @@
  * needs are looked for.  Keys ignore ASCII case, since some rules do; the
  * comparison that follows does what the rule says.
  *
- * Nodes, edges and rules are frozen at the first rules_root().  `lock` guards
- * the table of states and nothing else.
+ * The first rules_root() lays nodes and edges, under `lock`, and freezes them;
+ * from then on `lock` guards the table of states and nothing else.
  */
 
 #include <pthread.h>
@@ -129,6 +129,7 @@ struct rules {
 
 	struct rule_state *top, *plain;
 	bool frozen; /* atomic */
+	bool broken; /* no memory to build it: every step fails */
 	pthread_mutex_t lock;
 	struct rule_state **states; /* guarded by lock, as all below */
 	size_t n_states, n_state_buckets, n_state_nodes;
@@ -176,6 +177,9 @@ hash_pair(unsigned char a, unsigned char b)
 {
 	return hash_byte(hash_byte(HASH_SEED, a), b);
 }
+
+/* Lays all rules; once, under the lock.  -ENOMEM. */
+int rules_build(struct rules *rules);
 
 /* A state with room for `n` nodes, in which nothing holds; NULL: no memory. */
 struct rule_state *rule_state_new(uint32_t n);

@@ -324,7 +324,15 @@ state_get(struct step *s, const struct holds *head)
 const struct rule_state *
 rules_root(struct rules *rules)
 {
-	__atomic_store_n(&rules->frozen, true, __ATOMIC_RELAXED);
+	if (!__atomic_load_n(&rules->frozen, __ATOMIC_ACQUIRE)) {
+		(void)pthread_mutex_lock(&rules->lock);
+		if (!__atomic_load_n(&rules->frozen, __ATOMIC_RELAXED)) {
+			rules->broken = rules_build(rules) < 0;
+			__atomic_store_n(&rules->frozen, true,
+					 __ATOMIC_RELEASE);
+		}
+		(void)pthread_mutex_unlock(&rules->lock);
+	}
 	return rules->top;
 }
 
@@ -368,6 +376,8 @@ rules_step(struct rules *rules, const struct rule_state *dir, const char *name,
 	struct step s;
 	bool allowed;
 
+	if (rules->broken)
+		return refuse(ret_match);
 	if (rules->n_rules == 0 || dir->holds.allowed) {
 		*ret_match = (struct rule_match){ 0 };
 		if (ret_below)

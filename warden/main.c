@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "policy/rules.h"
 #include "warden/life.h"
 #include "warden/own_mounts.h"
 #include "warden/spawn.h"
@@ -256,6 +257,8 @@ take_mount(struct warden *warden, struct errmsg *why)
 		if (r < 0)
 			return r;
 	}
+	/* The helper makes the mount meanwhile. */
+	(void)rules_root(warden->policy->rules);
 	r = await_fuse(warden, &fuse_fd, &helper);
 	if (r < 0)
 		return errmsg_set(why, r, "no mount came to be served: %s",
