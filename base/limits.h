@@ -39,6 +39,7 @@
 #define LIMIT_CLIENT_WAITS   16384	  /* and such as wait for a job */
 #define LIMIT_WAITED_IDS     (1u << 18)	  /* ids of jobs in these */
 #define LIMIT_TERM_UNTIL     256	  /* waits for what terminals do */
+#define LIMIT_VERSION_BYTES  (1u << 30)	  /* read to answer for a version */
 #define LIMIT_LIST_ROWS	     10000	  /* rows of one answer */
 #define LIMIT_FEED_BYTES     (1u << 20)	  /* unread rows of a subscription */
 #define LIMIT_CONNECTS	     1024	  /* connect(2) calls that wait */

@@ -4,14 +4,22 @@
  * Extended attributes.  There is no call for them on an O_PATH descriptor, so
  * they go by /proc/self/fd/N; the last component of that is followed to the
  * very object, be it a symlink, and not beyond.
+ *
+ * One is not on the disk: the version of a regular file (version.h), given to
+ * who may read it.  It is not listed, so that copies do not try to carry it.
  */
 
+#include <fcntl.h>
 #include <string.h>
 #include <sys/xattr.h>
 
+#include "base/limits.h"
 #include "fusefs/fence.h"
 #include "fusefs/ops.h"
+#include "fusefs/version.h"
 #include "fusefs/watch.h"
+
+#define VERSION_XATTR "user.pale.version"
 
 /* One setxattr or removexattr (`value` NULL and `remove`). */
 struct xattr {
@@ -94,6 +102,10 @@ op_change_xattr(fuse_req_t req, fuse_ino_t ino, const struct xattr *xattr)
 	struct fs_call call;
 	int r;
 
+	if (strcmp(xattr->name, VERSION_XATTR) == 0) {
+		fuse_reply_err(req, EPERM);
+		return;
+	}
 	fs_call_begin(&call, req);
 	r = fs_do_change_xattr(&call, ino, xattr);
 	fs_call_end(&call);
@@ -117,6 +129,21 @@ fs_op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 	const struct xattr xattr = { .name = name, .remove = true };
 
 	op_change_xattr(req, ino, &xattr);
+}
+
+/* Takes the version out of a list of names, where the host has stored one. */
+static ssize_t
+without_version(char *list, ssize_t len)
+{
+	for (char *at = list; at < list + len; at += strlen(at) + 1) {
+		char *next = at + strlen(at) + 1;
+
+		if (strcmp(at, VERSION_XATTR) != 0)
+			continue;
+		memmove(at, next, (size_t)(list + len - next));
+		return len - (next - at);
+	}
+	return len;
 }
 
 /* `name` NULL: the list of names. */
@@ -144,7 +171,57 @@ fs_do_get(struct fs_call *call, fuse_ino_t ino, const char *name, char *buf,
 	}
 	n = n < 0 ? -errno : n;
 	fs_as_self(call);
-	return n;
+	return n > 0 && !name && size > 0 ? without_version(buf, n) : n;
+}
+
+/* For the caller to read, who may be one that may not. */
+static int
+fs_do_open_version(struct fs_call *call, fuse_ino_t ino)
+{
+	_cleanup_(fs_hold_done) struct fs_hold hold = FS_HOLD_NONE;
+	struct fs_inode *inode = fs_inode_peek(call->fs, ino);
+	char path[FS_PROC_PATH_MAX];
+	int fd, r;
+
+	if (!S_ISREG((mode_t)inode->type << 12))
+		return -ENODATA;
+	r = fs_hold(call->fs, inode, &hold);
+	if (r == 0)
+		r = fs_as_caller(call);
+	if (r < 0)
+		return r;
+	fs_proc_path(hold.fd, path);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = fd < 0 ? -errno : fd;
+	fs_as_self(call);
+	return fd;
+}
+
+static void
+op_get_version(fuse_req_t req, fuse_ino_t ino, size_t size)
+{
+	_cleanup_(closep) int fd = -1;
+	struct version version;
+	struct fs_call call;
+	int r;
+
+	fs_call_begin(&call, req);
+	fd = fs_do_open_version(&call, ino);
+	fs_call_end(&call);
+
+	r = fd;
+	if (r >= 0 && size > 0 && size < VERSION_LEN)
+		r = -ERANGE;
+	if (r >= 0 && size > 0) {
+		fs_serve_long();
+		r = version_of_fd_upto(fd, LIMIT_VERSION_BYTES, &version);
+	}
+	if (r < 0)
+		fuse_reply_err(req, -r);
+	else if (size == 0)
+		fuse_reply_xattr(req, VERSION_LEN);
+	else
+		fuse_reply_buf(req, version.text, VERSION_LEN);
 }
 
 static void
@@ -170,7 +247,10 @@ op_get(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 void
 fs_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-	op_get(req, ino, name, size);
+	if (strcmp(name, VERSION_XATTR) == 0)
+		op_get_version(req, ino, size);
+	else
+		op_get(req, ino, name, size);
 }
 
 void

@@ -51,6 +51,12 @@ version_of_bytes(const void *data, size_t len, struct version *ret_version)
 int
 version_of_fd(int fd, struct version *ret_version)
 {
+	return version_of_fd_upto(fd, INT64_MAX, ret_version);
+}
+
+int
+version_of_fd_upto(int fd, off_t max, struct version *ret_version)
+{
 	_cleanup_(freep) unsigned char *chunk = malloc(CHUNK);
 	struct digest digest;
 	off_t at = 0;
@@ -64,6 +70,8 @@ version_of_fd(int fd, struct version *ret_version)
 			continue;
 		if (n < 0)
 			return -errno;
+		if (n > max - at)
+			return -EFBIG;
 		digest_add(&digest, chunk, (size_t)n);
 		at += n;
 	}

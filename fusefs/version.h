@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/digest.h"
 
@@ -43,5 +44,7 @@ void version_of_bytes(const void *data, size_t len,
  * pread(2) said.
  */
 int version_of_fd(int fd, struct version *ret_version);
+/* The same of a file of at most `max` bytes, which may grow meanwhile; -EFBIG. */
+int version_of_fd_upto(int fd, off_t max, struct version *ret_version);
 
 #endif
