@@ -65,7 +65,8 @@ bool rules_empty(const struct rules *rules);
 
 /*
  * The state at the top of a FUSE root.  The first call builds what the steps
- * need, about 0.4 us a rule; without memory for it, every step fails.
+ * need, some 2,400 instructions a rule; without memory for it, every step
+ * fails.
  */
 const struct rule_state *rules_root(struct rules *rules);
 
