@@ -249,6 +249,16 @@ jsonw_pair_bool(struct buf *out, const char *key, bool value)
 }
 
 void
+jsonw_pair_known(struct buf *out, const char *key, bool known, int64_t value)
+{
+	jsonw_key(out, key);
+	if (known)
+		jsonw_int(out, value);
+	else
+		jsonw_null(out);
+}
+
+void
 jsonw_pair_strv(struct buf *out, const char *key, const struct strv *list)
 {
 	jsonw_key(out, key);

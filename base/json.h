@@ -42,6 +42,9 @@ void jsonw_null(struct buf *out);
 void jsonw_pair_int(struct buf *out, const char *key, int64_t value);
 void jsonw_pair_uint(struct buf *out, const char *key, uint64_t value);
 void jsonw_pair_bool(struct buf *out, const char *key, bool value);
+/* null where it is not known. */
+void jsonw_pair_known(struct buf *out, const char *key, bool known,
+		      int64_t value);
 void jsonw_pair_strv(struct buf *out, const char *key, const struct strv *list);
 
 /* A complete JSON value, as it is. */

@@ -234,12 +234,9 @@ say_hello(struct rpc_client *client, enum rpc_role role, struct errmsg *why)
 	_cleanup_(buf_fini) struct buf params = { 0 };
 
 	jsonw_begin(&params, '{');
-	jsonw_key(&params, "protocol");
-	jsonw_int(&params, RPC_PROTOCOL);
-	jsonw_key(&params, "client");
-	jsonw_text(&params, "pale " VERSION);
-	jsonw_key(&params, "role");
-	jsonw_text(&params, rpc_role_name(role));
+	jsonw_pair_int(&params, "protocol", RPC_PROTOCOL);
+	jsonw_pair(&params, "client", "pale " VERSION);
+	jsonw_pair(&params, "role", rpc_role_name(role));
 	jsonw_end(&params, '}');
 	return rpc_client_call(client, RPC_HELLO, &params, HELLO_TIMEOUT_MS,
 			       NULL, why);

@@ -149,20 +149,13 @@ static void
 put_group_json(struct buf *out, const struct store_group *group)
 {
 	jsonw_begin(out, '{');
-	jsonw_key(out, "count");
-	jsonw_uint(out, group->count);
-	jsonw_key(out, "rows");
-	jsonw_uint(out, group->rows);
-	jsonw_key(out, "rule");
-	jsonw_text(out, group->rule);
-	jsonw_key(out, "op");
-	jsonw_text(out, group->op);
-	jsonw_key(out, "directory");
-	jsonw_text(out, group->directory);
-	jsonw_key(out, "program");
-	jsonw_text(out, group->program);
-	jsonw_key(out, "last_id");
-	jsonw_uint(out, group->last_id);
+	jsonw_pair_uint(out, "count", group->count);
+	jsonw_pair_uint(out, "rows", group->rows);
+	jsonw_pair(out, "rule", group->rule);
+	jsonw_pair(out, "op", group->op);
+	jsonw_pair(out, "directory", group->directory);
+	jsonw_pair(out, "program", group->program);
+	jsonw_pair_uint(out, "last_id", group->last_id);
 	jsonw_end(out, '}');
 }
 

@@ -149,8 +149,7 @@ put_probe(struct buf *out, const struct diagnosis *d, size_t i)
 
 	jsonw_begin(out, '{');
 	jsonw_pair(out, "name", probes[i].name);
-	jsonw_key(out, "ok");
-	jsonw_bool(out, result->ok);
+	jsonw_pair_bool(out, "ok", result->ok);
 	jsonw_pair(out, "detail", result->detail);
 	jsonw_pair(out, "use", probes[i].use);
 	jsonw_pair(out, "lack", probe_lack_name(probes[i].lack));
@@ -191,8 +190,7 @@ print_json(const struct diagnosis *d)
 	jsonw_end(&out, '}');
 	jsonw_pair(&out, "net", d->net_none ? "full" : "none");
 	jsonw_pair(&out, "limits", level_names[d->limits]);
-	jsonw_key(&out, "injected");
-	jsonw_bool(&out, d->injected);
+	jsonw_pair_bool(&out, "injected", d->injected);
 	jsonw_key(&out, "probes");
 	jsonw_begin(&out, '[');
 	for (size_t i = 0; i < probes_count; i++)

@@ -103,14 +103,11 @@ put_request(const struct execution *ex, struct buf *out)
 	jsonw_pair_strv(out, "env", &ex->env);
 	jsonw_pair(out, "cwd", ex->cwd);
 	jsonw_pair(out, "call", ex->options->call);
-	jsonw_key(out, "umask");
-	jsonw_int(out, command_umask());
+	jsonw_pair_int(out, "umask", command_umask());
 	if (ex->tty.fd >= 0)
 		jsonw_pair(out, "console", ex->tty.path ? ex->tty.path : "");
-	jsonw_key(out, "timeout_ms");
-	jsonw_uint(out, limits->timeout_ms);
-	jsonw_key(out, "linger_ms");
-	jsonw_uint(out, limits->linger_ms);
+	jsonw_pair_uint(out, "timeout_ms", limits->timeout_ms);
+	jsonw_pair_uint(out, "linger_ms", limits->linger_ms);
 	jsonw_end(out, '}');
 }
 
@@ -146,10 +143,8 @@ pass_on(struct execution *ex, int signal)
 	uint64_t ignored;
 
 	jsonw_begin(&params, '{');
-	jsonw_key(&params, "request");
-	jsonw_uint(&params, ex->request);
-	jsonw_key(&params, "signal");
-	jsonw_int(&params, signal);
+	jsonw_pair_uint(&params, "request", ex->request);
+	jsonw_pair_int(&params, "signal", signal);
 	jsonw_end(&params, '}');
 	(void)rpc_client_send(ex->standing.client, RPC_RUN_SIGNAL, &params,
 			      NULL, 0, &ignored);

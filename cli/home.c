@@ -94,8 +94,7 @@ put_change(struct diff *d, char change, const char *dir, const char *name,
 		const char text[2] = { change, '\0' };
 
 		jsonw_begin(&d->out, '{');
-		jsonw_key(&d->out, "change");
-		jsonw_text(&d->out, text);
+		jsonw_pair(&d->out, "change", text);
 		jsonw_key(&d->out, "path");
 		jsonw_bytes(&d->out, path.data, path.len);
 		jsonw_end(&d->out, '}');

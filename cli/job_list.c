@@ -141,8 +141,7 @@ show(const struct job_options *options, const struct store_job *row,
 
 	jobs_row_json(row, &out);
 	out.len -= buf_error(&out) == 0;
-	jsonw_key(&out, "denials");
-	jsonw_uint(&out, denials);
+	jsonw_pair_uint(&out, "denials", denials);
 	jsonw_end(&out, '}');
 	if (options->common.json)
 		return cli_print_json(&out) < 0 ? RECORD_EXIT_FAILED : 0;

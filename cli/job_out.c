@@ -17,6 +17,7 @@
 #include "cli/job.h"
 #include "cli/reading.h"
 #include "jobs/output.h"
+#include "warden/stream_json.h"
 
 #define MARGIN_MS 10000
 #define PAUSE_MS  20
@@ -97,24 +98,10 @@ print_json(const struct reader *reader, const struct segments_view *view)
 
 	jsonw_begin(&out, '{');
 	jsonw_pair(&out, "stream", output_stream_name(reader->stream));
-	jsonw_key(&out, "offset");
-	jsonw_uint(&out, view->next - view->len);
-	jsonw_key(&out, "next");
-	jsonw_uint(&out, view->next);
-	jsonw_key(&out, "end");
-	jsonw_uint(&out, view->end);
-	jsonw_key(&out, "lost");
-	if (view->reason == SEGMENTS_KEPT) {
-		jsonw_null(&out);
-	} else {
-		jsonw_begin(&out, '{');
-		jsonw_key(&out, "from");
-		jsonw_uint(&out, view->lost_from);
-		jsonw_key(&out, "to");
-		jsonw_uint(&out, view->lost_to);
-		jsonw_pair(&out, "reason", segments_reason_name(view->reason));
-		jsonw_end(&out, '}');
-	}
+	jsonw_pair_uint(&out, "offset", view->next - view->len);
+	jsonw_pair_uint(&out, "next", view->next);
+	jsonw_pair_uint(&out, "end", view->end);
+	stream_put_lost(view, &out);
 	jsonw_key(&out, "data");
 	jsonw_bytes(&out, reader->reading.bytes, view->len);
 	jsonw_end(&out, '}');
@@ -159,12 +146,9 @@ await(struct reading *reading, uint64_t wait_ms, bool *ret_final,
 		job_begin_params(&params, &reader->record.row);
 		jsonw_pair(&params, "stream",
 			   output_stream_name(reader->stream));
-		jsonw_key(&params, "offset");
-		jsonw_uint(&params, reading->offset);
-		jsonw_key(&params, "max");
-		jsonw_uint(&params, 4);
-		jsonw_key(&params, "wait_ms");
-		jsonw_uint(&params, wait_ms);
+		jsonw_pair_uint(&params, "offset", reading->offset);
+		jsonw_pair_uint(&params, "max", 4);
+		jsonw_pair_uint(&params, "wait_ms", wait_ms);
 		jsonw_end(&params, '}');
 		r = job_ask(reader->client, RPC_JOB_OUT, &params,
 			    (int)wait_ms + MARGIN_MS, &result, why);

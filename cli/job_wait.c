@@ -163,10 +163,8 @@ ask_world(struct waiting *waiting, const struct job_record *record,
 		jsonw_text(&params, id);
 	}
 	jsonw_end(&params, ']');
-	jsonw_key(&params, "any");
-	jsonw_bool(&params, waiting->options->any);
-	jsonw_key(&params, "timeout_ms");
-	jsonw_int(&params, ms);
+	jsonw_pair_bool(&params, "any", waiting->options->any);
+	jsonw_pair_int(&params, "timeout_ms", ms);
 	jsonw_end(&params, '}');
 	r = job_ask(client, RPC_JOB_WAIT, &params, ms + ASK_TIMEOUT_MS, &result,
 		    why);
@@ -303,10 +301,8 @@ kill_one(struct record_places *places, const struct job_options *options,
 		r = record_connect(places, record.row.world, &client, why);
 	if (r == 0) {
 		job_begin_params(&params, &record.row);
-		jsonw_key(&params, "signal");
-		jsonw_int(&params, signal);
-		jsonw_key(&params, "grace_ms");
-		jsonw_uint(&params, grace);
+		jsonw_pair_int(&params, "signal", signal);
+		jsonw_pair_uint(&params, "grace_ms", grace);
 		jsonw_end(&params, '}');
 		r = job_ask(client, RPC_JOB_KILL, &params,
 			    (int)grace + KILL_MARGIN_MS, NULL, why);

@@ -127,10 +127,8 @@ static void
 put_json(struct buf *out, const struct store_event_row *row)
 {
 	jsonw_begin(out, '{');
-	jsonw_key(out, "id");
-	jsonw_uint(out, row->id);
-	jsonw_key(out, "time");
-	jsonw_int(out, row->time_ns);
+	jsonw_pair_uint(out, "id", row->id);
+	jsonw_pair_int(out, "time", row->time_ns);
 	jsonw_pair(out, "kind", row->kind);
 	jsonw_pair(out, "session", row->session);
 	jsonw_pair(out, "world", row->world);

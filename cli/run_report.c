@@ -180,13 +180,10 @@ put_outcome(const struct run_report *report, struct buf *out)
 {
 	const struct run_result *result = report->result;
 
-	jsonw_key(out, "exit_code");
-	jsonw_int(out, report->exit_code);
-	jsonw_key(out, "signal");
-	if (result->ended && WIFSIGNALED(result->status))
-		jsonw_int(out, WTERMSIG(result->status));
-	else
-		jsonw_null(out);
+	jsonw_pair_int(out, "exit_code", report->exit_code);
+	jsonw_pair_known(out, "signal",
+			 result->ended && WIFSIGNALED(result->status),
+			 WTERMSIG(result->status));
 	jsonw_pair_bool(out, "timed_out", result->timed_out);
 	jsonw_pair_bool(out, "started", result->started);
 	jsonw_pair_uint(out, "duration_ms",

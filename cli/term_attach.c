@@ -472,17 +472,12 @@ ask(struct rpc_client *client, const struct person *person, struct errmsg *why)
 	jsonw_begin(&params, '{');
 	jsonw_pair(&params, "id", options->id);
 	if (cols > 0 && rows > 0) {
-		jsonw_key(&params, "cols");
-		jsonw_uint(&params, cols);
-		jsonw_key(&params, "rows");
-		jsonw_uint(&params, rows);
+		jsonw_pair_uint(&params, "cols", cols);
+		jsonw_pair_uint(&params, "rows", rows);
 	}
-	jsonw_key(&params, "scrollback");
-	jsonw_uint(&params, options->scrollback);
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-		jsonw_key(&params, flags[i].name);
-		jsonw_bool(&params, flags[i].value);
-	}
+	jsonw_pair_uint(&params, "scrollback", options->scrollback);
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		jsonw_pair_bool(&params, flags[i].name, flags[i].value);
 	jsonw_end(&params, '}');
 	return rpc_client_call(client, RPC_TERM_ATTACH, &params,
 			       CALL_TIMEOUT_MS, NULL, why);

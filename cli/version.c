@@ -57,8 +57,7 @@ cmd_version(int argc, char **argv)
 			printf("%-9s%s\n", rows[i].name, rows[i].version);
 			continue;
 		}
-		jsonw_key(&json, rows[i].name);
-		jsonw_text(&json, rows[i].version);
+		jsonw_pair(&json, rows[i].name, rows[i].version);
 	}
 	if (!common.json)
 		return 0;

@@ -119,8 +119,7 @@ print_json(const struct question *q, const struct policy_verdict *verdict)
 		jsonw_key(&out, "errno");
 		jsonw_begin(&out, '{');
 		jsonw_pair(&out, "name", strerrorname_np(-verdict->error));
-		jsonw_key(&out, "number");
-		jsonw_int(&out, -verdict->error);
+		jsonw_pair_int(&out, "number", -verdict->error);
 		jsonw_end(&out, '}');
 	}
 	jsonw_key(&out, "remedy");

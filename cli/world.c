@@ -231,8 +231,7 @@ run_mode(const struct opts *opts, int argc, char **argv, struct errmsg *why)
 	int r;
 
 	jsonw_begin(&params, '{');
-	jsonw_key(&params, "mode");
-	jsonw_text(&params, argv[argc - 1]);
+	jsonw_pair(&params, "mode", argv[argc - 1]);
 	jsonw_end(&params, '}');
 	r = pick_world(opts, argc > 1 ? argv[0] : NULL, &list, &world, why);
 	if (r < 0)

@@ -38,17 +38,6 @@ denial_remedy_name(enum denial_remedy remedy)
 	return NULL;
 }
 
-/* A number of which 0 means that it is not known. */
-static void
-put_known(struct buf *out, const char *key, int64_t value)
-{
-	jsonw_key(out, key);
-	if (value)
-		jsonw_int(out, value);
-	else
-		jsonw_null(out);
-}
-
 static void
 put_errno(struct buf *out, int error)
 {
@@ -78,7 +67,7 @@ void
 denial_to_json(const struct denial *denial, struct buf *ret_json)
 {
 	jsonw_begin(ret_json, '{');
-	put_known(ret_json, "id", (int64_t)denial->id);
+	jsonw_pair_known(ret_json, "id", denial->id != 0, (int64_t)denial->id);
 	jsonw_pair_int(ret_json, "time", denial->time_ns);
 	jsonw_pair_int(ret_json, "last_time", denial->last_ns);
 	jsonw_pair_int(ret_json, "count", (int64_t)denial->count);
@@ -94,9 +83,10 @@ denial_to_json(const struct denial *denial, struct buf *ret_json)
 	jsonw_pair(ret_json, "path", denial->path);
 	jsonw_pair(ret_json, "path2", denial->path2);
 	put_errno(ret_json, denial->error);
-	put_known(ret_json, "pid", denial->pid);
-	put_known(ret_json, "ppid", denial->ppid);
-	put_known(ret_json, "inner_pid", denial->inner_pid);
+	jsonw_pair_known(ret_json, "pid", denial->pid != 0, denial->pid);
+	jsonw_pair_known(ret_json, "ppid", denial->ppid != 0, denial->ppid);
+	jsonw_pair_known(ret_json, "inner_pid", denial->inner_pid != 0,
+			 denial->inner_pid);
 	jsonw_pair(ret_json, "comm", denial->comm);
 	jsonw_pair(ret_json, "exe", denial->exe);
 	jsonw_pair_int(ret_json, "uid", denial->uid);
@@ -110,12 +100,9 @@ denials_counts_json(const struct denials_summary *summary,
 		    const struct buf *first, struct buf *out)
 {
 	jsonw_begin(out, '{');
-	jsonw_key(out, "count");
-	jsonw_uint(out, summary->count);
-	jsonw_key(out, "rows");
-	jsonw_uint(out, summary->rows);
-	jsonw_key(out, "degraded");
-	jsonw_bool(out, summary->degraded);
+	jsonw_pair_uint(out, "count", summary->count);
+	jsonw_pair_uint(out, "rows", summary->rows);
+	jsonw_pair_bool(out, "degraded", summary->degraded);
 	if (first && buf_error(first) == 0) {
 		jsonw_key(out, "first");
 		jsonw_raw(out, first->data, first->len);

@@ -10,8 +10,7 @@ static void
 begin(struct buf *out)
 {
 	jsonw_begin(out, '{');
-	jsonw_key(out, "jsonrpc");
-	jsonw_text(out, "2.0");
+	jsonw_pair(out, "jsonrpc", "2.0");
 }
 
 static void
@@ -59,25 +58,18 @@ rpc_write_fault(struct buf *out, const struct rpc_id *id,
 	put_id(out, id);
 	jsonw_key(out, "error");
 	jsonw_begin(out, '{');
-	jsonw_key(out, "code");
-	jsonw_int(out, fault->error);
-	jsonw_key(out, "message");
-	jsonw_text(out, fault->text);
+	jsonw_pair_int(out, "code", fault->error);
+	jsonw_pair(out, "message", fault->text);
 	if (fault->code || fault->field[0] || fault->number) {
 		jsonw_key(out, "data");
 		jsonw_begin(out, '{');
-		if (fault->code) {
-			jsonw_key(out, "code");
-			jsonw_text(out, fault->code);
-		}
+		if (fault->code)
+			jsonw_pair(out, "code", fault->code);
 		if (fault->field[0]) {
-			jsonw_key(out, "field");
-			jsonw_text(out, fault->field);
+			jsonw_pair(out, "field", fault->field);
 		}
-		if (fault->number) {
-			jsonw_key(out, "errno");
-			jsonw_int(out, fault->number);
-		}
+		if (fault->number)
+			jsonw_pair_int(out, "errno", fault->number);
 		jsonw_end(out, '}');
 	}
 	jsonw_end(out, '}');
@@ -89,8 +81,7 @@ rpc_write_notification(struct buf *out, const char *name,
 		       const struct buf *json)
 {
 	begin(out);
-	jsonw_key(out, "method");
-	jsonw_text(out, name);
+	jsonw_pair(out, "method", name);
 	if (json)
 		put_value(out, "params", json);
 	end(out);
@@ -101,10 +92,8 @@ rpc_write_request(struct buf *out, uint64_t id, enum rpc_method method,
 		  const struct buf *json)
 {
 	begin(out);
-	jsonw_key(out, "id");
-	jsonw_uint(out, id);
-	jsonw_key(out, "method");
-	jsonw_text(out, rpc_method_name(method));
+	jsonw_pair_uint(out, "id", id);
+	jsonw_pair(out, "method", rpc_method_name(method));
 	if (json)
 		put_value(out, "params", json);
 	end(out);

@@ -103,16 +103,6 @@ warden_record_event(struct warden *warden, const char *kind, struct buf *body)
 	record(warden, kind, body);
 }
 
-static void
-put_number(struct buf *out, const char *key, bool known, int number)
-{
-	jsonw_key(out, key);
-	if (known)
-		jsonw_int(out, number);
-	else
-		jsonw_null(out);
-}
-
 void
 warden_record_end(struct warden *warden)
 {
@@ -122,10 +112,10 @@ warden_record_end(struct warden *warden)
 
 	jsonw_begin(&body, '{');
 	jsonw_pair(&body, "reason", warden->end_reason.text);
-	put_number(&body, "exit_status", exited,
-		   exited ? WEXITSTATUS(warden->status) : 0);
-	put_number(&body, "signal", killed,
-		   killed ? WTERMSIG(warden->status) : 0);
+	jsonw_pair_known(&body, "exit_status", exited,
+			 exited ? WEXITSTATUS(warden->status) : 0);
+	jsonw_pair_known(&body, "signal", killed,
+			 killed ? WTERMSIG(warden->status) : 0);
 	jsonw_end(&body, '}');
 	record(warden, "world.ended", &body);
 }

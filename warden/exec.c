@@ -123,22 +123,11 @@ put_end(const struct exec *exec, struct buf *out)
 		  (uint64_t)(clock_mono_ns() - exec->started_ns) / 1000000 },
 	};
 
-	jsonw_key(out, "exit_code");
-	if (killed)
-		jsonw_null(out);
-	else
-		jsonw_int(out, WEXITSTATUS(exec->status));
-	jsonw_key(out, "signal");
-	if (killed)
-		jsonw_int(out, WTERMSIG(exec->status));
-	else
-		jsonw_null(out);
-	jsonw_key(out, "timed_out");
-	jsonw_bool(out, exec->timed_out);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		jsonw_key(out, rows[i].name);
-		jsonw_uint(out, rows[i].value);
-	}
+	jsonw_pair_known(out, "exit_code", !killed, WEXITSTATUS(exec->status));
+	jsonw_pair_known(out, "signal", killed, WTERMSIG(exec->status));
+	jsonw_pair_bool(out, "timed_out", exec->timed_out);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		jsonw_pair_uint(out, rows[i].name, rows[i].value);
 }
 
 static int
@@ -249,8 +238,7 @@ on_started(void *data, pid_t pid)
 	jsonw_key(&params, "request");
 	jsonw_raw(&params, exec->id.json, strlen(exec->id.json));
 	jsonw_pair(&params, "origin", exec->origin);
-	jsonw_key(&params, "pid");
-	jsonw_int(&params, pid);
+	jsonw_pair_int(&params, "pid", pid);
 	jsonw_end(&params, '}');
 	rpc_write_notification(&line, "run.started", &params);
 	client_send(exec->client, &line);

@@ -387,10 +387,8 @@ face_unmount(struct client *client, const struct rpc_message *message,
 	}
 	(void)world_dir_describe(warden);
 	jsonw_begin(ret_json, '{');
-	jsonw_key(ret_json, "found");
-	jsonw_bool(ret_json, found);
-	jsonw_key(ret_json, "ends");
-	jsonw_bool(ret_json, goes_with_mount(warden));
+	jsonw_pair_bool(ret_json, "found", found);
+	jsonw_pair_bool(ret_json, "ends", goes_with_mount(warden));
 	jsonw_end(ret_json, '}');
 	return 0;
 }

@@ -108,23 +108,6 @@ jobs_row_exit(const struct store_job *row)
 
 /* ---- as JSON ---- */
 
-static void
-put_number(struct buf *out, const char *key, bool known, int64_t value)
-{
-	jsonw_key(out, key);
-	if (known)
-		jsonw_int(out, value);
-	else
-		jsonw_null(out);
-}
-
-static void
-put_flag(struct buf *out, const char *key, bool value)
-{
-	jsonw_key(out, key);
-	jsonw_bool(out, value);
-}
-
 void
 jobs_row_put_state(const struct store_job *row, struct buf *out)
 {
@@ -134,15 +117,16 @@ jobs_row_put_state(const struct store_job *row, struct buf *out)
 	jobs_row_line(row, line, sizeof(line));
 	jsonw_pair(out, "state", row->state);
 	jsonw_pair(out, "status", line);
-	put_number(out, "code", state == JOB_EXITED, row->value);
-	put_number(out, "signal", state == JOB_KILLED, row->value);
+	jsonw_pair_known(out, "code", state == JOB_EXITED, row->value);
+	jsonw_pair_known(out, "signal", state == JOB_KILLED, row->value);
 	jsonw_pair(out, "reason", row->reason);
-	put_number(out, "pid", row->pid > 0, row->pid);
-	put_flag(out, "stop_requested", row->flags & STORE_JOB_STOP_REQUESTED);
-	put_flag(out, "output_open", row->flags & STORE_JOB_OUTPUT_OPEN);
-	put_number(out, "created", true, row->created_ns);
-	put_number(out, "started", row->started_ns > 0, row->started_ns);
-	put_number(out, "ended", row->ended_ns > 0, row->ended_ns);
+	jsonw_pair_known(out, "pid", row->pid > 0, row->pid);
+	jsonw_pair_bool(out, "stop_requested",
+			row->flags & STORE_JOB_STOP_REQUESTED);
+	jsonw_pair_bool(out, "output_open", row->flags & STORE_JOB_OUTPUT_OPEN);
+	jsonw_pair_int(out, "created", row->created_ns);
+	jsonw_pair_known(out, "started", row->started_ns > 0, row->started_ns);
+	jsonw_pair_known(out, "ended", row->ended_ns > 0, row->ended_ns);
 }
 
 void
@@ -167,23 +151,17 @@ jobs_row_json(const struct store_job *row, struct buf *out)
 	jsonw_pair(out, "name", row->name);
 	jsonw_pair(out, "command", row->label);
 	jobs_row_put_state(row, out);
-	put_number(out, "attempt", true, row->attempt);
+	jsonw_pair_int(out, "attempt", row->attempt);
 	jsonw_pair(out, "world", row->world);
 	jsonw_pair(out, "workspace", row->workspace);
 	jsonw_pair(out, "session", row->session);
 	jsonw_pair(out, "client_token", row->token);
-	jsonw_key(out, "stdout_bytes");
-	jsonw_uint(out, row->out_bytes);
-	jsonw_key(out, "stderr_bytes");
-	jsonw_uint(out, row->err_bytes);
-	jsonw_key(out, "stored_bytes");
-	jsonw_uint(out, row->stored_bytes);
-	jsonw_key(out, "user_ms");
-	jsonw_uint(out, row->user_us / 1000);
-	jsonw_key(out, "sys_ms");
-	jsonw_uint(out, row->sys_us / 1000);
-	jsonw_key(out, "max_rss_kib");
-	jsonw_uint(out, row->max_rss_kib);
+	jsonw_pair_uint(out, "stdout_bytes", row->out_bytes);
+	jsonw_pair_uint(out, "stderr_bytes", row->err_bytes);
+	jsonw_pair_uint(out, "stored_bytes", row->stored_bytes);
+	jsonw_pair_uint(out, "user_ms", row->user_us / 1000);
+	jsonw_pair_uint(out, "sys_ms", row->sys_us / 1000);
+	jsonw_pair_uint(out, "max_rss_kib", row->max_rss_kib);
 	jobs_row_put_spec(row->spec, out);
 	jsonw_end(out, '}');
 }

@@ -251,14 +251,9 @@ on_start(const struct jobs_started *result, void *data)
 			jobs_row_line(&row, line, sizeof(line));
 			jsonw_pair(&json, "state", row.state);
 			jsonw_pair(&json, "status", line);
-			jsonw_key(&json, "pid");
-			if (row.pid > 0)
-				jsonw_int(&json, row.pid);
-			else
-				jsonw_null(&json);
+			jsonw_pair_known(&json, "pid", row.pid > 0, row.pid);
 		}
-		jsonw_key(&json, "known");
-		jsonw_bool(&json, result->known);
+		jsonw_pair_bool(&json, "known", result->known);
 		jsonw_end(&json, '}');
 	}
 	if (wait->client)
@@ -345,12 +340,9 @@ jobs_rpc_list(struct client *client, const struct rpc_message *message,
 	if (all)
 		list_some(host, false, &listing);
 	jsonw_end(ret_json, ']');
-	jsonw_key(ret_json, "more");
-	jsonw_bool(ret_json, !listing_goes_on(&listing));
-	jsonw_key(ret_json, "running");
-	jsonw_uint(ret_json, jobs_running(host->core));
-	jsonw_key(ret_json, "limit");
-	jsonw_uint(ret_json, jobs_limits(host->core)->running);
+	jsonw_pair_bool(ret_json, "more", !listing_goes_on(&listing));
+	jsonw_pair_uint(ret_json, "running", jobs_running(host->core));
+	jsonw_pair_uint(ret_json, "limit", jobs_limits(host->core)->running);
 	jsonw_end(ret_json, '}');
 	return 0;
 }
@@ -476,8 +468,7 @@ on_removed(const struct jobs_removed *result, void *data)
 		r = rpc_fault_set(&fault, RPC_FAILED, "JOB_STORE",
 				  "cannot remove job %s: %s", id, strerror(-r));
 	jsonw_begin(&json, '{');
-	jsonw_key(&json, "removed");
-	jsonw_uint(&json, result->count);
+	jsonw_pair_uint(&json, "removed", result->count);
 	jsonw_end(&json, '}');
 	if (wait->client)
 		job_wait_answer(wait, r, &json, &fault);

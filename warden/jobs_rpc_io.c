@@ -40,8 +40,7 @@ put_view(const struct reading *reading, const struct segments_view *view,
 	jsonw_pair(out, "state", reading->state);
 	jsonw_pair(out, "status", reading->line);
 	jsonw_pair(out, "stream", output_stream_name(reading->read.stream));
-	jsonw_key(out, "final");
-	jsonw_bool(out, reading->final);
+	jsonw_pair_bool(out, "final", reading->final);
 	stream_put_view(view, out);
 	stream_put_data(bytes, view->len, reading->read.base64, out);
 	jsonw_end(out, '}');
@@ -252,8 +251,7 @@ jobs_rpc_write(struct client *client, const struct rpc_message *message,
 	if (r < 0)
 		return r;
 	jsonw_begin(ret_json, '{');
-	jsonw_key(ret_json, "taken");
-	jsonw_uint(ret_json, taken);
+	jsonw_pair_uint(ret_json, "taken", taken);
 	jsonw_end(ret_json, '}');
 	return 0;
 }

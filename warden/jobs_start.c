@@ -182,14 +182,11 @@ make_spec(const struct policy *policy, const struct jobs_request *request,
 	jsonw_pair(&out, "mode", policy_mode_name(policy->mode));
 	jsonw_pair(&out, "policy", digest);
 	jsonw_pair(&out, "stdin", stdins[request->stdin_kind]);
-	jsonw_key(&out, "merge");
-	jsonw_bool(&out, request->merge);
-	jsonw_key(&out, "timeout_ms");
-	jsonw_uint(&out, request->timeout_ms);
+	jsonw_pair_bool(&out, "merge", request->merge);
+	jsonw_pair_uint(&out, "timeout_ms", request->timeout_ms);
 	jobs_id_text(request->after, after);
 	jsonw_pair(&out, "after", request->after ? after : NULL);
-	jsonw_key(&out, "retry");
-	jsonw_uint(&out, request->retry);
+	jsonw_pair_uint(&out, "retry", request->retry);
 	jsonw_end(&out, '}');
 	buf_put(&out, "", 1);
 	if (buf_error(&out) < 0) {

@@ -135,8 +135,7 @@ answer_end(struct job_wait *wait, bool timed_out)
 
 	jsonw_begin(&json, '{');
 	put_jobs(wait, &json);
-	jsonw_key(&json, "timed_out");
-	jsonw_bool(&json, timed_out);
+	jsonw_pair_bool(&json, "timed_out", timed_out);
 	jsonw_end(&json, '}');
 	job_wait_answer(wait, buf_error(&json), &json, &fault);
 }

@@ -26,14 +26,10 @@ static void
 hello_json(const struct client *client, struct buf *out)
 {
 	jsonw_begin(out, '{');
-	jsonw_key(out, "protocol");
-	jsonw_int(out, RPC_PROTOCOL);
-	jsonw_key(out, "version");
-	jsonw_text(out, VERSION);
-	jsonw_key(out, "world");
-	jsonw_text(out, client->server->warden->opt.world);
-	jsonw_key(out, "role");
-	jsonw_text(out, rpc_role_name(client->role));
+	jsonw_pair_int(out, "protocol", RPC_PROTOCOL);
+	jsonw_pair(out, "version", VERSION);
+	jsonw_pair(out, "world", client->server->warden->opt.world);
+	jsonw_pair(out, "role", rpc_role_name(client->role));
 
 	jsonw_key(out, "capabilities");
 	jsonw_begin(out, '[');
@@ -44,14 +40,10 @@ hello_json(const struct client *client, struct buf *out)
 
 	jsonw_key(out, "limits");
 	jsonw_begin(out, '{');
-	jsonw_key(out, "line_bytes");
-	jsonw_uint(out, LIMIT_RPC_LINE);
-	jsonw_key(out, "depth");
-	jsonw_uint(out, LIMIT_RPC_DEPTH);
-	jsonw_key(out, "backlog_bytes");
-	jsonw_uint(out, LIMIT_CLIENT_BACKLOG);
-	jsonw_key(out, "clients");
-	jsonw_uint(out, LIMIT_CLIENTS);
+	jsonw_pair_uint(out, "line_bytes", LIMIT_RPC_LINE);
+	jsonw_pair_uint(out, "depth", LIMIT_RPC_DEPTH);
+	jsonw_pair_uint(out, "backlog_bytes", LIMIT_CLIENT_BACKLOG);
+	jsonw_pair_uint(out, "clients", LIMIT_CLIENTS);
 	jsonw_end(out, '}');
 	jsonw_end(out, '}');
 }
@@ -108,11 +100,11 @@ handle_cancel(struct client *client, const struct rpc_message *message,
 				     "id: the id of a request");
 	text[len] = '\0';
 	jsonw_begin(ret_json, '{');
-	jsonw_key(ret_json, "found");
-	jsonw_bool(ret_json, call_cancel(client, text) ||
-				     exec_cancel(client, text) ||
-				     jobs_cancel(client, text) ||
-				     terms_cancel(client, text));
+	jsonw_pair_bool(ret_json, "found",
+			call_cancel(client, text) ||
+				exec_cancel(client, text) ||
+				jobs_cancel(client, text) ||
+				terms_cancel(client, text));
 	jsonw_end(ret_json, '}');
 	return 0;
 }
@@ -179,8 +171,7 @@ handle_show(struct client *client, const struct rpc_message *message,
 	if (policy)
 		policy_json(warden, ret_json);
 	world_dir_members(warden, ret_json);
-	jsonw_key(ret_json, "enforcement");
-	jsonw_text(ret_json, level_of(warden));
+	jsonw_pair(ret_json, "enforcement", level_of(warden));
 	/* Who goes around a mount of the host is not fenced by it. */
 	if (face)
 		jsonw_pair(ret_json, "mount_enforcement", "partial");
@@ -188,8 +179,7 @@ handle_show(struct client *client, const struct rpc_message *message,
 	denials_json(warden, ret_json);
 	jsonw_key(ret_json, "stats");
 	warden_stats_json(warden, ret_json);
-	jsonw_key(ret_json, "clients");
-	jsonw_uint(ret_json, client->server->n_clients);
+	jsonw_pair_uint(ret_json, "clients", client->server->n_clients);
 	jsonw_end(ret_json, '}');
 	return 0;
 }

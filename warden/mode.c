@@ -58,14 +58,10 @@ record_change(struct warden *warden, const struct change *change,
 	_cleanup_(buf_fini) struct buf body = { 0 };
 
 	jsonw_begin(&body, '{');
-	jsonw_key(&body, "mode");
-	jsonw_text(&body, policy_mode_name(change->after));
-	jsonw_key(&body, "previous");
-	jsonw_text(&body, policy_mode_name(change->before));
-	jsonw_key(&body, "by");
-	jsonw_text(&body, rpc_role_name(change->role));
-	jsonw_key(&body, "workspace");
-	jsonw_text(&body, policy->roots[0].path);
+	jsonw_pair(&body, "mode", policy_mode_name(change->after));
+	jsonw_pair(&body, "previous", policy_mode_name(change->before));
+	jsonw_pair(&body, "by", rpc_role_name(change->role));
+	jsonw_pair(&body, "workspace", policy->roots[0].path);
 	jsonw_end(&body, '}');
 	warden_record_event(warden, "mode.set", &body);
 }
@@ -146,10 +142,9 @@ run_mode(struct call *call)
 	if (r < 0)
 		return r;
 	jsonw_begin(&call->json, '{');
-	jsonw_key(&call->json, "mode");
-	jsonw_text(&call->json, policy_mode_name(call->mode));
-	jsonw_key(&call->json, "previous");
-	jsonw_text(&call->json, policy_mode_name(call->mode_before));
+	jsonw_pair(&call->json, "mode", policy_mode_name(call->mode));
+	jsonw_pair(&call->json, "previous",
+		   policy_mode_name(call->mode_before));
 	jsonw_end(&call->json, '}');
 	return 0;
 }

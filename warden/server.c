@@ -114,8 +114,7 @@ server_ending(struct server *server, const char *reason, bool failed)
 	attach_world_ends(server, reason);
 	jsonw_begin(&params, '{');
 	jsonw_pair(&params, "reason", reason);
-	jsonw_key(&params, "failed");
-	jsonw_bool(&params, failed);
+	jsonw_pair_bool(&params, "failed", failed);
 	jsonw_end(&params, '}');
 	tell_world(server, "world.ended", &params);
 }

@@ -35,28 +35,28 @@ stream_cut_text(const unsigned char *bytes, struct segments_view *view)
 }
 
 void
-stream_put_view(const struct segments_view *view, struct buf *out)
+stream_put_lost(const struct segments_view *view, struct buf *out)
 {
-	jsonw_key(out, "offset");
-	jsonw_uint(out, view->next - view->len);
-	jsonw_key(out, "next");
-	jsonw_uint(out, view->next);
-	jsonw_key(out, "base");
-	jsonw_uint(out, view->base);
-	jsonw_key(out, "end");
-	jsonw_uint(out, view->end);
 	jsonw_key(out, "lost");
 	if (view->reason == SEGMENTS_KEPT) {
 		jsonw_null(out);
 	} else {
 		jsonw_begin(out, '{');
-		jsonw_key(out, "from");
-		jsonw_uint(out, view->lost_from);
-		jsonw_key(out, "to");
-		jsonw_uint(out, view->lost_to);
+		jsonw_pair_uint(out, "from", view->lost_from);
+		jsonw_pair_uint(out, "to", view->lost_to);
 		jsonw_pair(out, "reason", segments_reason_name(view->reason));
 		jsonw_end(out, '}');
 	}
+}
+
+void
+stream_put_view(const struct segments_view *view, struct buf *out)
+{
+	jsonw_pair_uint(out, "offset", view->next - view->len);
+	jsonw_pair_uint(out, "next", view->next);
+	jsonw_pair_uint(out, "base", view->base);
+	jsonw_pair_uint(out, "end", view->end);
+	stream_put_lost(view, out);
 }
 
 void

@@ -24,6 +24,8 @@ void stream_cut_text(const unsigned char *bytes, struct segments_view *view);
 
 /* offset, next, base, end, lost: members of an object that is begun. */
 void stream_put_view(const struct segments_view *view, struct buf *out);
+/* lost alone: null, or what is missing before the view and why. */
+void stream_put_lost(const struct segments_view *view, struct buf *out);
 /* encoding, data. */
 void stream_put_data(const unsigned char *bytes, size_t len, bool base64,
 		     struct buf *out);

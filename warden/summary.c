@@ -33,10 +33,8 @@ warden_stats_json(struct warden *warden, struct buf *out)
 	if (warden->fs)
 		fs_stats(warden->fs, &stats);
 	jsonw_begin(out, '{');
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		jsonw_key(out, rows[i].name);
-		jsonw_uint(out, *rows[i].value);
-	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		jsonw_pair_uint(out, rows[i].name, *rows[i].value);
 	jsonw_end(out, '}');
 }
 

@@ -157,11 +157,7 @@ put_started(const struct term_wait *wait, uint64_t number, struct buf *out)
 	jsonw_pair(out, "name", row.name);
 	jsonw_pair(out, "state", row.state);
 	jsonw_pair(out, "status", line);
-	jsonw_key(out, "pid");
-	if (row.pid > 0)
-		jsonw_int(out, row.pid);
-	else
-		jsonw_null(out);
+	jsonw_pair_known(out, "pid", row.pid > 0, row.pid);
 	jsonw_pair_uint(out, "cols", row.cols);
 	jsonw_pair_uint(out, "rows", row.rows);
 	put_motd(wait->warden, out);

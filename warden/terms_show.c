@@ -297,14 +297,10 @@ send_state(struct attach *attach, const struct vt *vt)
 
 	attach->state_due = false;
 	jsonw_begin(&text, '{');
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		jsonw_key(&text, numbers[i].name);
-		jsonw_uint(&text, numbers[i].value);
-	}
-	jsonw_key(&text, "pinned");
-	jsonw_bool(&text, audience->size.pinned);
-	jsonw_key(&text, "alt");
-	jsonw_bool(&text, vt_is_alt(vt));
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		jsonw_pair_uint(&text, numbers[i].name, numbers[i].value);
+	jsonw_pair_bool(&text, "pinned", audience->size.pinned);
+	jsonw_pair_bool(&text, "alt", vt_is_alt(vt));
 	jsonw_end(&text, '}');
 	put_text(&frames, FRAME_STATE, &text);
 	return write_frames(attach, &frames);
@@ -409,8 +405,7 @@ send_exit(struct attach *attach)
 	jsonw_begin(&json, '{');
 	jsonw_pair(&json, "state", row.state);
 	jsonw_pair(&json, "status", line);
-	jsonw_key(&json, "exit");
-	jsonw_int(&json, terms_row_exit(&row));
+	jsonw_pair_int(&json, "exit", terms_row_exit(&row));
 	jsonw_end(&json, '}');
 	send_last(attach, FRAME_EXIT, &json);
 }

@@ -91,23 +91,16 @@ world_dir_members(struct warden *warden, struct buf *out)
 		warden_policy_get(warden);
 	_cleanup_(freep) char *face = faces_mountpoint(warden);
 
-	jsonw_key(out, "id");
-	jsonw_text(out, warden->opt.world);
-	jsonw_key(out, "pid");
-	jsonw_int(out, getpid());
-	jsonw_key(out, "kind");
-	jsonw_text(out, warden_kind(warden));
-	jsonw_key(out, "workspace");
-	jsonw_text(out, policy->roots[0].path);
-	jsonw_key(out, "mountpoint");
-	jsonw_text(out, warden->opt.mountpoint ? warden->opt.mountpoint : face);
-	jsonw_key(out, "session");
-	jsonw_text(out, policy->session);
-	jsonw_key(out, "mode");
-	jsonw_text(out, policy_mode_name(policy->mode));
+	jsonw_pair(out, "id", warden->opt.world);
+	jsonw_pair_int(out, "pid", getpid());
+	jsonw_pair(out, "kind", warden_kind(warden));
+	jsonw_pair(out, "workspace", policy->roots[0].path);
+	jsonw_pair(out, "mountpoint",
+		   warden->opt.mountpoint ? warden->opt.mountpoint : face);
+	jsonw_pair(out, "session", policy->session);
+	jsonw_pair(out, "mode", policy_mode_name(policy->mode));
 	jsonw_pair(out, "digest", warden->digest[0] ? warden->digest : NULL);
-	jsonw_key(out, "started");
-	jsonw_int(out, warden->started_ns);
+	jsonw_pair_int(out, "started", warden->started_ns);
 }
 
 int
