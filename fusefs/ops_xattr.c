@@ -174,39 +174,21 @@ fs_do_get(struct fs_call *call, fuse_ino_t ino, const char *name, char *buf,
 	return n > 0 && !name && size > 0 ? without_version(buf, n) : n;
 }
 
-/* For the caller to read, who may be one that may not. */
-static int
-fs_do_open_version(struct fs_call *call, fuse_ino_t ino)
-{
-	_cleanup_(fs_hold_done) struct fs_hold hold = FS_HOLD_NONE;
-	struct fs_inode *inode = fs_inode_peek(call->fs, ino);
-	char path[FS_PROC_PATH_MAX];
-	int fd, r;
-
-	if (!S_ISREG((mode_t)inode->type << 12))
-		return -ENODATA;
-	r = fs_hold(call->fs, inode, &hold);
-	if (r == 0)
-		r = fs_as_caller(call);
-	if (r < 0)
-		return r;
-	fs_proc_path(hold.fd, path);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	fd = fd < 0 ? -errno : fd;
-	fs_as_self(call);
-	return fd;
-}
-
 static void
 op_get_version(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-	_cleanup_(closep) int fd = -1;
+	_cleanup_(closep) int fd = -ENODATA;
 	struct version version;
+	struct fs_inode *inode;
 	struct fs_call call;
+	struct statx stx;
 	int r;
 
 	fs_call_begin(&call, req);
-	fd = fs_do_open_version(&call, ino);
+	inode = fs_inode_peek(call.fs, ino);
+	/* The caller may be one who may not read it. */
+	if (fs_inode_is_type(inode, S_IFREG))
+		fd = fs_open_inode(&call, inode, O_RDONLY | O_NONBLOCK, &stx);
 	fs_call_end(&call);
 
 	r = fd;
