@@ -255,7 +255,9 @@ queue_node(struct fs *fs, struct fs_inode *inode, enum what what,
 	fs_watch_settling(inode);
 	if (parent)
 		note.parent = fs_node_id(fs, parent);
-	queue(fs, &note, !parent ? "" : fs_inode_is_dir(inode) ? "." : name);
+	if (!parent || fs_inode_is_dir(inode))
+		name = parent ? "." : "";
+	queue(fs, &note, name);
 }
 
 static void

@@ -23,13 +23,13 @@ void fs_notify_entry(struct fs *fs, struct fs_inode *dir, const char *name);
  */
 void fs_notify_doubt(struct fs *fs, struct fs_inode *dir, const char *name,
 		     const struct fs_inode *inode);
-/* A file's pages, and its attributes. */
+/*
+ * A file's pages, and its attributes; where the kernel may be learning of it at
+ * this moment, by the name that it was last seen by.
+ */
 void fs_notify_pages(struct fs *fs, struct fs_inode *inode);
 void fs_notify_attr(struct fs *fs, struct fs_inode *inode);
-/*
- * The same of an inode that the kernel may be learning of at this moment, by
- * this name.
- */
+/* The same, by this name. */
 void fs_notify_child(struct fs *fs, struct fs_inode *dir, const char *name,
 		     struct fs_inode *inode, bool pages);
 

@@ -110,14 +110,22 @@ fs_watch_searched(struct fs *fs, struct fs_inode *dir)
 		fs_watch_lost(fs);
 }
 
+/* Whether its pages are to go, too. */
+static bool
+content_changed(struct fs *fs, struct fs_inode *inode, unsigned int changes)
+{
+	if (!(changes & WATCH_CONTENT) || fs_inode_is_dir(inode))
+		return false;
+	spoil_stamp(fs, inode);
+	return true;
+}
+
 static void
 inode_changed(struct fs *fs, const struct subject *subject,
 	      struct fs_inode *inode, unsigned int changes)
 {
-	bool pages = (changes & WATCH_CONTENT) && !fs_inode_is_dir(inode);
+	bool pages = content_changed(fs, inode, changes);
 
-	if (pages)
-		spoil_stamp(fs, inode);
 	fs_notify_child(fs, subject->dir, subject->name, inode, pages);
 }
 
@@ -150,14 +158,10 @@ is_subject(const struct subject *subject, const struct fs_inode *inode)
 static void
 placed_changed(struct fs *fs, struct fs_inode *inode, unsigned int changes)
 {
-	struct subject subject = { 0 };
-	char name[NAME_MAX + 1];
-
-	if (fs_inode_place(fs, inode, &subject.dir, name) < 0)
-		return;
-	subject.name = name;
-	inode_changed(fs, &subject, inode, changes);
-	fs_inode_put(fs, subject.dir);
+	if (content_changed(fs, inode, changes))
+		fs_notify_pages(fs, inode);
+	else
+		fs_notify_attr(fs, inode);
 }
 
 static void
