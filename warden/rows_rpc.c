@@ -7,16 +7,76 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/limits.h"
+#include "jobs/jobs.h"
 #include "warden/server_priv.h"
 
-void
-listing_add(struct listing *listing, struct buf *one)
+/* ---- all of them ---- */
+
+struct listing {
+	struct buf *out;
+	void (*put)(const struct job *core, struct buf *out);
+	int64_t left; /* as many as were asked for */
+	bool full;    /* the answer is as long as a line may be */
+};
+
+static bool
+goes_on(const struct listing *listing)
 {
-	listing->full = listing->out->len + one->len > LIMIT_RPC_LINE - 1024;
-	if (!listing->full)
-		jsonw_raw(listing->out, one->data, one->len);
-	buf_fini(one);
-	listing->left--;
+	return listing->left > 0 && !listing->full;
+}
+
+static void
+list_some(const struct jobs *core, bool live, struct listing *listing)
+{
+	size_t n = jobs_count(core);
+
+	while (n-- > 0 && goes_on(listing)) {
+		_cleanup_(buf_fini) struct buf one = { 0 };
+		const struct job *job = jobs_at(core, n);
+
+		if (job_state_is_final(job->state) == live)
+			continue;
+		listing->put(job, &one);
+		listing->full =
+			listing->out->len + one.len > LIMIT_RPC_LINE - 1024;
+		if (!listing->full)
+			jsonw_raw(listing->out, one.data, one.len);
+		listing->left--;
+	}
+}
+
+int
+rows_list(const struct rpc_message *message, const struct jobs *core,
+	  const char *member,
+	  void (*put)(const struct job *core, struct buf *out),
+	  struct buf *ret_json, struct rpc_fault *ret_fault)
+{
+	bool all = false;
+	int64_t limit = LIMIT_LIST_ROWS;
+	const struct rpc_field fields[] = {
+		{ "all", RPC_BOOLEAN, false, &all },
+		{ "limit", RPC_INTEGER, false, &limit },
+	};
+	struct listing listing = { .out = ret_json, .put = put };
+	int r = rpc_params(message, fields, 2, ret_fault);
+
+	if (r < 0)
+		return r;
+	if (limit < 1 || limit > LIMIT_LIST_ROWS)
+		return rpc_fault_param(ret_fault, "limit", "1 to 10000");
+	listing.left = limit;
+	jsonw_begin(ret_json, '{');
+	jsonw_key(ret_json, member);
+	jsonw_begin(ret_json, '[');
+	list_some(core, true, &listing);
+	if (all)
+		list_some(core, false, &listing);
+	jsonw_end(ret_json, ']');
+	jsonw_pair_bool(ret_json, "more", !goes_on(&listing));
+	jsonw_pair_uint(ret_json, "running", jobs_running(core));
+	jsonw_pair_uint(ret_json, "limit", jobs_limits(core)->running);
+	jsonw_end(ret_json, '}');
+	return 0;
 }
 
 /* ---- one, with what was asked for ---- */

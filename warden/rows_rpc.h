@@ -7,30 +7,26 @@
  * Thread: loop.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 
 struct client;
+struct job;
+struct jobs;
+struct rpc_fault;
 struct rpc_message;
 struct warden;
 
-/* A list that ends where the answer would become too long for a line. */
-struct listing {
-	struct buf *out;
-	int64_t left; /* as many as were asked for */
-	bool full;
-};
-
-static inline bool
-listing_goes_on(const struct listing *listing)
-{
-	return listing->left > 0 && !listing->full;
-}
-
-/* One more; `one` is empty afterwards. */
-void listing_add(struct listing *listing, struct buf *one);
+/*
+ * job.list and term.list: those that live, newest first, and with `all` the
+ * others behind them; as `member`, each as `put` writes it.  It ends where the
+ * answer would become too long for a line.
+ */
+int rows_list(const struct rpc_message *message, const struct jobs *core,
+	      const char *member,
+	      void (*put)(const struct job *core, struct buf *out),
+	      struct buf *ret_json, struct rpc_fault *ret_fault);
 
 /*
  * Answers by the object in `row`, which is taken, and the members of what

@@ -221,57 +221,23 @@ terms_rpc_new(struct client *client, const struct rpc_message *message,
 /* ---- term.list, term.show ---- */
 
 static void
-list_some(const struct terms_host *host, bool live, struct listing *listing)
+put_row(const struct job *core, struct buf *out)
 {
-	size_t n = jobs_count(host->core);
+	struct store_term row;
 
-	while (n-- > 0 && listing_goes_on(listing)) {
-		const struct job *core = jobs_at(host->core, n);
-		struct store_term row;
-		struct buf one = { 0 };
-
-		if (job_state_is_final(core->state) == live)
-			continue;
-		wterm_row(core->data, &row);
-		terms_row_json(&row, &one);
-		listing_add(listing, &one);
-	}
+	wterm_row(core->data, &row);
+	terms_row_json(&row, out);
 }
 
 int
 terms_rpc_list(struct client *client, const struct rpc_message *message,
 	       struct buf *ret_json, struct rpc_fault *ret_fault)
 {
-	bool all = false;
-	int64_t limit = LIMIT_LIST_ROWS;
-	const struct rpc_field fields[] = {
-		{ "all", RPC_BOOLEAN, false, &all },
-		{ "limit", RPC_INTEGER, false, &limit },
-	};
-	struct listing listing = { .out = ret_json };
-	const struct terms_host *host;
 	int r = terms_rpc_enter(client, ret_fault);
 
-	if (r == 0)
-		r = rpc_params(message, fields, 2, ret_fault);
-	if (r < 0)
-		return r;
-	if (limit < 1 || limit > LIMIT_LIST_ROWS)
-		return rpc_fault_param(ret_fault, "limit", "1 to 10000");
-	host = client->server->warden->terms;
-	listing.left = limit;
-	jsonw_begin(ret_json, '{');
-	jsonw_key(ret_json, "terminals");
-	jsonw_begin(ret_json, '[');
-	list_some(host, true, &listing);
-	if (all)
-		list_some(host, false, &listing);
-	jsonw_end(ret_json, ']');
-	jsonw_pair_bool(ret_json, "more", !listing_goes_on(&listing));
-	jsonw_pair_uint(ret_json, "running", jobs_running(host->core));
-	jsonw_pair_uint(ret_json, "limit", jobs_limits(host->core)->running);
-	jsonw_end(ret_json, '}');
-	return 0;
+	return r < 0 ? r
+		     : rows_list(message, client->server->warden->terms->core,
+				 "terminals", put_row, ret_json, ret_fault);
 }
 
 int
