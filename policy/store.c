@@ -202,6 +202,17 @@ store_bytes(sqlite3_stmt *stmt, int column)
 }
 
 int
+store_remove(struct store *store, const char *table, uint64_t id)
+{
+	char *sql = sqlite3_mprintf("DELETE FROM %s WHERE id = %lld", table,
+				    (long long)id);
+	int r = sql ? store_exec(store, sql) : -ENOMEM;
+
+	sqlite3_free(sql);
+	return r;
+}
+
+int
 store_put_spec(struct store *store, enum store_statement which, const char *sql,
 	       uint64_t id, const char *spec)
 {

@@ -208,12 +208,7 @@ store_jobs_update(struct store *store, const struct store_job *jobs, size_t n)
 int
 store_job_remove(struct store *store, uint64_t id)
 {
-	char *sql = sqlite3_mprintf("DELETE FROM jobs WHERE id = %lld",
-				    (long long)id);
-	int r = sql ? store_exec(store, sql) : -ENOMEM;
-
-	sqlite3_free(sql);
-	return r;
+	return store_remove(store, "jobs", id);
 }
 
 /* ---- queries ---- */

@@ -59,6 +59,9 @@ const char *store_bytes(sqlite3_stmt *stmt, int column);
 int store_put_spec(struct store *store, enum store_statement which,
 		   const char *sql, uint64_t id, const char *spec);
 
+/* The record of this id; `table` is ours. */
+int store_remove(struct store *store, const char *table, uint64_t id);
+
 /* The SQL function pale_dir(path): the directory part of a path. */
 int store_add_functions(struct store *store);
 

@@ -148,12 +148,7 @@ store_terms_update(struct store *store, const struct store_term *terms,
 int
 store_term_remove(struct store *store, uint64_t id)
 {
-	char *sql = sqlite3_mprintf("DELETE FROM terminals WHERE id = %lld",
-				    (long long)id);
-	int r = sql ? store_exec(store, sql) : -ENOMEM;
-
-	sqlite3_free(sql);
-	return r;
+	return store_remove(store, "terminals", id);
 }
 
 /* ---- queries ---- */
