@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "policy/policy_priv.h"
 #include "policy/world_plan.h"
+#include "tests/unit/suite.h"
 
 static unsigned int seed;
 
@@ -192,18 +193,9 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("policy: one interpretation");
 	TCase *tc = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_loop_test(tc, verdict_roots_and_mounts_agree, 0, 8);
-	suite_add_tcase(suite, tc);
-
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run("policy: one interpretation", tc);
 }

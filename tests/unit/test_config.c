@@ -6,6 +6,7 @@
 
 #include "policy/policy_priv.h"
 #include "tests/unit/oom.h"
+#include "tests/unit/suite.h"
 
 static struct config config;
 static struct errmsg why;
@@ -185,10 +186,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("policy/config");
 	TCase *tc = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -202,11 +200,5 @@ main(void)
 	tcase_add_test(tc, a_palerc_may_only_tighten);
 	tcase_add_test(tc, the_built_in_presets_parse);
 	tcase_add_test(tc, parsing_reports_that_memory_is_out);
-	suite_add_tcase(suite, tc);
-
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run("policy/config", tc);
 }

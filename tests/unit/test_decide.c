@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "policy/policy_priv.h"
+#include "tests/unit/suite.h"
 
 static struct policy *policy;
 
@@ -222,10 +223,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("policy/decide");
 	TCase *tc = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -243,11 +241,5 @@ main(void)
 	tcase_add_test(tc, host_sockets_are_out_of_reach_unless_let_in);
 	tcase_add_test(tc, nothing_is_fenced_without_a_fence);
 	tcase_add_test(tc, the_deepest_root_has_the_path);
-	suite_add_tcase(suite, tc);
-
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run("policy/decide", tc);
 }

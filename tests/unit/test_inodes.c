@@ -9,6 +9,7 @@
 
 #include "fusefs/ops.h"
 #include "tests/unit/oom.h"
+#include "tests/unit/suite.h"
 
 static struct fs fs;
 static struct fs_inode *root;
@@ -405,10 +406,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("fusefs/inodes");
 	TCase *tc = tcase_create("inodes");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -428,11 +426,5 @@ main(void)
 	tcase_add_loop_test(tc, any_order_of_lookups_and_forgets_counts_right,
 			    0, 5);
 	tcase_add_test(tc, lookup_and_forget_at_the_same_time_lose_nothing);
-	suite_add_tcase(suite, tc);
-
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run("fusefs/inodes", tc);
 }

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "tests/unit/small_store.h"
 #include "tests/unit/suite.h"
 
 START_TEST(an_id_is_j_and_a_number)
@@ -138,38 +139,13 @@ END_TEST
 
 /* ---- of dead wardens ---- */
 
-static char dir[64];
-static struct store *store;
-
 static void
-setup(void)
-{
-	char path[128];
-	struct errmsg why = { "" };
-
-	(void)snprintf(dir, sizeof(dir), "/tmp/pale-test-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-	(void)snprintf(path, sizeof(path), "%s/pale.db", dir);
-	ck_assert_msg(store_open(path, &store, &why) == 0, "%s", why.text);
-}
-
-static void
-teardown(void)
-{
-	char command[128];
-
-	store = store_close(store);
-	(void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(command), 0);
-}
-
-static void
-make(const char *path, const char *content)
+make(const char *place, const char *content)
 {
 	char full[256];
 	FILE *file;
 
-	(void)snprintf(full, sizeof(full), "%s/worlds/w/jobs/%s", dir, path);
+	(void)snprintf(full, sizeof(full), "%s/worlds/w/jobs/%s", dir, place);
 	file = fopen(full, "we");
 	ck_assert_ptr_nonnull(file);
 	ck_assert_int_ge(fputs(content, file), 0);
@@ -239,13 +215,13 @@ END_TEST
 START_TEST(whoever_has_an_owner_is_left_alone)
 {
 	uint64_t id = running(true);
-	char path[128];
+	char place[128];
 	unsigned int busy = 0;
 	int fd;
 
-	(void)snprintf(path, sizeof(path), "%s/worlds/w/jobs%s", dir,
+	(void)snprintf(place, sizeof(place), "%s/worlds/w/jobs%s", dir,
 		       _i ? "/j1" : "");
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
 	ck_assert_int_eq(jobs_settle_dead(store, dir, 0, &busy), 0);
 	ck_assert_uint_eq(busy, 1);
@@ -259,7 +235,7 @@ END_TEST
 
 START_TEST(what_is_pruned_is_gone)
 {
-	char path[128];
+	char place[128];
 	int fd;
 
 	for (int i = 0; i < 4; i++)
@@ -267,15 +243,15 @@ START_TEST(what_is_pruned_is_gone)
 	make("j1/stdout.000000000000000", "x");
 	ck_assert_int_eq(jobs_settle_dead(store, dir, 0, NULL), 0);
 	/* One whose children live on is not. */
-	(void)snprintf(path, sizeof(path), "%s/worlds/w/jobs/j2", dir);
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)snprintf(place, sizeof(place), "%s/worlds/w/jobs/j2", dir);
+	fd = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	ck_assert_int_eq(flock(fd, LOCK_EX), 0);
 	ck_assert_int_eq(jobs_prune(store, dir, 2, 0, NULL, NULL), 1);
 	ck_assert_str_eq(line_of(2), "lost");
 	(void)close(fd);
 	ck_assert_int_eq(jobs_prune(store, dir, 2, 0, NULL, NULL), 1);
-	(void)snprintf(path, sizeof(path), "%s/worlds/w/jobs/j1", dir);
-	ck_assert_int_ne(access(path, F_OK), 0);
+	(void)snprintf(place, sizeof(place), "%s/worlds/w/jobs/j1", dir);
+	ck_assert_int_ne(access(place, F_OK), 0);
 	ck_assert_str_eq(line_of(3), "lost");
 	ck_assert_int_eq(jobs_prune(store, dir, 2, 0, NULL, NULL), 0);
 }

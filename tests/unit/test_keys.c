@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "tests/unit/suite.h"
 
 static const struct keys_modes plain_modes, app_modes = { true, true };
 
@@ -175,18 +176,10 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("keys");
 	TCase *tcase = tcase_create("keys");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_test(tcase, keys_send_what_xterm_sends);
 	tcase_add_test(tcase, a_wrong_key_is_named);
 	tcase_add_test(tcase, a_paste_ends_where_it_ends);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run("keys", tcase);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "policy/policy.h"
+#include "tests/unit/suite.h"
 
 START_TEST(every_operation_is_found_by_its_name)
 {
@@ -50,21 +51,12 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("policy/mode");
 	TCase *tc = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, every_operation_is_found_by_its_name);
 	tcase_add_test(tc,
 		       every_mode_is_found_by_its_name_and_the_ladder_ascends);
 	tcase_add_test(tc, an_unknown_name_is_refused);
-	suite_add_tcase(suite, tc);
-
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run("policy/mode", tc);
 }

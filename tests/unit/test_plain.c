@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "tests/unit/oom.h"
+#include "tests/unit/suite.h"
 
 /* The text of a whole stream, fed in pieces of `piece` bytes; static. */
 static const char *
@@ -309,10 +310,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("plain");
 	TCase *tcase = tcase_create("plain");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, a_line_is_as_it_stood_in_the_end);
@@ -325,10 +323,5 @@ main(void)
 	tcase_add_test(tcase, what_is_unfinished_is_told);
 	tcase_add_loop_test(tcase, any_split_gives_the_same_text, 0, 100);
 	tcase_add_test(tcase, no_memory_is_the_buffer_s_error);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run("plain", tcase);
 }

@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "tests/unit/oom.h"
+#include "tests/unit/suite.h"
 
 static struct plan plan;
 static struct buf bytes;
@@ -161,10 +162,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("base/plan");
 	TCase *tc = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -175,11 +173,5 @@ main(void)
 	tcase_add_test(tc, an_unconfined_plan_has_no_mounts);
 	tcase_add_test(tc, the_number_of_mounts_is_bounded);
 	tcase_add_test(tc, decoding_reports_that_memory_is_out);
-	suite_add_tcase(suite, tc);
-
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run("base/plan", tc);
 }

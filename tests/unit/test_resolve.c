@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "policy/policy_priv.h"
 #include "tests/unit/oom.h"
+#include "tests/unit/suite.h"
 
 /* A directory of its own, with home/, ws/ and an empty configuration. */
 static char base[64], workspace[128];
@@ -600,10 +601,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("policy/resolve");
 	TCase *tc = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -646,11 +644,5 @@ main(void)
 		       a_digest_tells_policies_apart_that_fence_differently);
 	tcase_add_test(tc, a_decoder_fed_with_cut_text_refuses_it);
 	tcase_add_test(tc, resolving_reports_that_memory_is_out);
-	suite_add_tcase(suite, tc);
-
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run("policy/resolve", tc);
 }

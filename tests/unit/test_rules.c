@@ -8,6 +8,7 @@
 
 #include "policy/policy_priv.h"
 #include "tests/unit/oom.h"
+#include "tests/unit/suite.h"
 
 static struct rules *rules;
 
@@ -489,10 +490,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("policy/rules");
 	TCase *tc = tcase_create("rules");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -522,11 +520,5 @@ main(void)
 	tcase_add_test(tc, the_number_of_states_is_bounded);
 	tcase_add_loop_test(tc, stepping_agrees_with_matching_whole_paths, 0,
 			    4);
-	suite_add_tcase(suite, tc);
-
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run("policy/rules", tc);
 }

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "tests/unit/oom.h"
+#include "tests/unit/suite.h"
 
 static enum shell_kind
 kind_of(const char *command, const char *variable)
@@ -129,10 +130,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("shell_integration");
 	TCase *tcase = tcase_create("shell_integration");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, plain_interactive_shells_are_known);
@@ -140,10 +138,5 @@ main(void)
 			    1, 4);
 	tcase_add_loop_test(tcase, the_lines_are_of_the_language, 1, 4);
 	tcase_add_test(tcase, no_memory_is_an_error);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run("shell_integration", tcase);
 }

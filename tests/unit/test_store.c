@@ -14,31 +14,8 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "tests/unit/small_store.h"
 #include "tests/unit/suite.h"
-
-static char dir[64], path[128];
-static struct store *store;
-
-static void
-setup(void)
-{
-	struct errmsg why = { "" };
-
-	(void)snprintf(dir, sizeof(dir), "/tmp/pale-test-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir));
-	(void)snprintf(path, sizeof(path), "%s/pale.db", dir);
-	ck_assert_msg(store_open(path, &store, &why) == 0, "%s", why.text);
-}
-
-static void
-teardown(void)
-{
-	char command[128];
-
-	store = store_close(store);
-	(void)snprintf(command, sizeof(command), "rm -rf '%s'", dir);
-	ck_assert_int_eq(system(command), 0);
-}
 
 static struct denial
 sample(uint64_t seq, const char *world, const char *file)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
+#include "tests/unit/suite.h"
 #include "warden/terms_probe.h"
 
 #include <check.h>
@@ -241,20 +242,12 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("terms_probe");
 	TCase *tcase = tcase_create("terms_probe");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, who_waits_for_the_terminal_is_seen, 0,
 			    sizeof(programs) / sizeof(programs[0]));
 	tcase_add_test(tcase, the_next_wait_is_another);
 	tcase_add_test(tcase, of_nobody_nothing_is_known);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run("terms_probe", tcase);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "base/units.h"
+#include "tests/unit/suite.h"
 
 #include <check.h>
 #include <errno.h>
@@ -61,20 +62,11 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("base/units");
 	TCase *tc = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tc, 60);
 	tcase_add_test(tc, durations_are_read_in_every_unit);
 	tcase_add_test(tc, sizes_are_powers_of_1024);
 	tcase_add_test(tc, what_is_no_amount_is_refused);
-	suite_add_tcase(suite, tc);
-
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run("base/units", tc);
 }

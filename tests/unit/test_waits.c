@@ -10,6 +10,7 @@
 
 #include "pty/window.h"
 #include "tests/unit/oom.h"
+#include "tests/unit/suite.h"
 
 static uint64_t
 clock_ms(void)
@@ -418,10 +419,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("waits");
 	TCase *tcase = tcase_create("waits");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, a_match_may_straddle_chunks_and_colours);
@@ -441,10 +439,5 @@ main(void)
 	tcase_add_loop_test(tcase, a_catastrophe_is_an_error_in_time, 0, 8);
 	tcase_add_loop_test(tcase, a_line_without_end_is_searched, 0, 3);
 	tcase_add_test(tcase, no_memory_is_an_error);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run("waits", tcase);
 }

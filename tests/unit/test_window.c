@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "tests/unit/suite.h"
 
 static void
 feed(struct window *window, const char *bytes, size_t len, size_t piece)
@@ -123,20 +124,12 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("window");
 	TCase *tcase = tcase_create("window");
-	SRunner *runner;
-	int failed;
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, output_becomes_text_to_search_in);
 	tcase_add_test(tcase, a_place_in_the_text_has_one_in_the_output);
 	tcase_add_loop_test(tcase, memory_is_bounded_and_places_stay_right, 0,
 			    4);
-	suite_add_tcase(suite, tcase);
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return suite_run("window", tcase);
 }

@@ -8,6 +8,7 @@
 
 #include "policy/policy_priv.h"
 #include "tests/unit/oom.h"
+#include "tests/unit/suite.h"
 
 static struct policy *policy;
 static struct plan plan;
@@ -260,10 +261,7 @@ END_TEST
 int
 main(void)
 {
-	Suite *suite = suite_create("policy/world_plan");
 	TCase *tc = tcase_create("all");
-	SRunner *runner;
-	int failed;
 
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_set_timeout(tc, 60);
@@ -280,11 +278,5 @@ main(void)
 	tcase_add_test(tc, secrets_leave_the_environment_and_ours_are_put);
 	tcase_add_test(tc, without_a_fence_nothing_is_mounted);
 	tcase_add_test(tc, building_reports_that_memory_is_out);
-	suite_add_tcase(suite, tc);
-
-	runner = srunner_create(suite);
-	srunner_run_all(runner, CK_ENV);
-	failed = srunner_ntests_failed(runner);
-	srunner_free(runner);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return suite_run("policy/world_plan", tc);
 }
